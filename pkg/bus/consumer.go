@@ -1,0 +1,83 @@
+package bus
+
+import (
+	"context"
+	"slices"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"go.uber.org/zap"
+
+	"partilha.dev/pkg/event"
+	"partilha.dev/pkg/fault"
+	"partilha.dev/pkg/postgres"
+	"partilha.dev/pkg/trace"
+)
+
+// Consumer is one reason to listen: a durable name, the events it hears, and what
+// it does with them. Every replica of a service shares the durable name, and an
+// event goes to one of them.
+type Consumer struct {
+	Name   string
+	Events []string
+	handle func(ctx context.Context, tx *postgres.Tx, events []event.Sealed) error
+}
+
+// On makes a consumer of one kind of event.
+//
+// The handler gets events that this consumer has not handled before, up to a few
+// hundred of any tenants, in no promised order, and a transaction in which its
+// effects commit together with the receipts. Whatever it returns, it cannot lose an
+// event or see one twice: after an error the batch is tried again in halves, until
+// the one event that cannot be handled stands alone. A fault decides that event's
+// fate: Invalid, Rule, NotFound and Conflict park it; everything else has it come
+// again later.
+func On[T event.Payload](name string, handle func(ctx context.Context, tx *postgres.Tx, events []event.Event[T]) error) Consumer {
+	var kind T
+	return Consumer{Name: name, Events: []string{kind.EventName()},
+		handle: func(ctx context.Context, tx *postgres.Tx, sealed []event.Sealed) error {
+			events := make([]event.Event[T], len(sealed))
+			for i, s := range sealed {
+				e, err := event.Read[T](s)
+				if err != nil {
+					return fault.New(fault.Invalid, "invalid_event", err.Error())
+				}
+				events[i] = e
+			}
+			return handle(ctx, tx, events)
+		}}
+}
+
+// OnAny is On for a handler that takes events of several kinds as they are. The
+// names must be of one stream.
+func OnAny(name string, names []string, handle func(ctx context.Context, tx *postgres.Tx, events []event.Sealed) error) Consumer {
+	return Consumer{Name: name, Events: slices.Clone(names), handle: handle}
+}
+
+// apply hands the events to the consumer in one transaction.
+func (c Consumer) apply(ctx context.Context, pool *pgxpool.Pool, events []event.Sealed) error {
+	return postgres.Transact(ctx, pool, func(tx *postgres.Tx) error {
+		fresh, err := claim(ctx, tx, c.Name, events)
+		if err != nil || len(fresh) == 0 {
+			return err
+		}
+		for i := range fresh {
+			if fresh[i].Traceparent == "" {
+				continue
+			}
+			spanContext, span := trace.Start(trace.Join(ctx, fresh[i].Traceparent), c.Name)
+			fresh[i].Traceparent = trace.Parent(spanContext)
+			defer span.End()
+		}
+		return c.handle(ctx, tx, fresh)
+	})
+}
+
+// Run consumes until ctx ends, whatever happens to the server meanwhile. What had
+// been taken but not committed by then is delivered again to another replica.
+func (b *Bus) Run(ctx context.Context, pool *pgxpool.Pool, consumer Consumer) error {
+	r := &runner{
+		bus: b, pool: pool, consumer: consumer, stream: streamOf(consumer.Events[0]),
+		log: b.log.With(zap.String("consumer", consumer.Name)),
+	}
+	return r.run(ctx)
+}

@@ -1,0 +1,132 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"partilha.dev/pkg/event"
+	"partilha.dev/pkg/postgres"
+)
+
+// Parked is an event that a consumer can never handle as things stand. It waits
+// here for an operator, who mends the cause and retries it, or drops it.
+type Parked struct {
+	Consumer    string
+	ID          event.ID
+	Name        string
+	TenantID    uuid.UUID
+	Body        []byte
+	Traceparent string
+	Reason      string
+	Times       int
+	ParkedAt    time.Time
+}
+
+// ErrNotParked means that no event of that id is parked.
+var ErrNotParked = errors.New("no such event is parked")
+
+const parkStatement = `
+insert into parked_events (consumer, event_id, name, tenant_id, body, traceparent, reason)
+values ($1, $2, $3, $4, $5, $6, $7)
+on conflict (consumer, event_id) do update
+set reason = excluded.reason, times = parked_events.times + 1, parked_at = now()`
+
+func park(ctx context.Context, pool *pgxpool.Pool, consumer string, e event.Sealed, reason error) error {
+	_, err := pool.Exec(ctx, parkStatement, consumer, [16]byte(e.ID), e.Name, e.TenantID, e.Body, e.Traceparent, reason.Error())
+	if err != nil {
+		return fmt.Errorf("park event %s: %w", e.ID, postgres.Explain(err))
+	}
+	return nil
+}
+
+const parkedColumns = `consumer, event_id, name, tenant_id, body, traceparent, reason, times, parked_at`
+
+const listParkedQuery = `select ` + parkedColumns + ` from parked_events order by parked_at desc, event_id limit $1`
+
+// ListParked returns the newest parked events, at most limit.
+func ListParked(ctx context.Context, pool *pgxpool.Pool, limit int) ([]Parked, error) {
+	return readParked(ctx, pool, listParkedQuery, limit)
+}
+
+const showParkedQuery = `select ` + parkedColumns + ` from parked_events where event_id = $1 order by consumer`
+
+// ShowParked returns the event as each consumer parked it, or ErrNotParked.
+func ShowParked(ctx context.Context, pool *pgxpool.Pool, id event.ID) ([]Parked, error) {
+	found, err := readParked(ctx, pool, showParkedQuery, [16]byte(id))
+	if err == nil && len(found) == 0 {
+		err = ErrNotParked
+	}
+	return found, err
+}
+
+// RetryParked hands the event to the consumers that parked it, once more. Those that
+// succeed forget that it was parked; the first that fails ends it with its error, and
+// the event stays parked there.
+func RetryParked(ctx context.Context, pool *pgxpool.Pool, consumers []Consumer, id event.ID) error {
+	found, err := ShowParked(ctx, pool, id)
+	if err != nil {
+		return err
+	}
+	for _, p := range found {
+		for _, consumer := range consumers {
+			if consumer.Name != p.Consumer {
+				continue
+			}
+			e, err := event.Open(p.Body)
+			if err != nil {
+				return err
+			}
+			e.Traceparent = p.Traceparent
+			if err := consumer.apply(ctx, pool, []event.Sealed{e}); err != nil {
+				return fmt.Errorf("retry %s for %s: %w", id, consumer.Name, err)
+			}
+			if err := forgetParked(ctx, pool, p.Consumer, id); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// DropParked forgets the event for good: what it told will be missing. It returns
+// ErrNotParked where there is none.
+func DropParked(ctx context.Context, pool *pgxpool.Pool, id event.ID) error {
+	found, err := ShowParked(ctx, pool, id)
+	if err != nil {
+		return err
+	}
+	for _, p := range found {
+		if err := forgetParked(ctx, pool, p.Consumer, id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+const forgetParkedStatement = `delete from parked_events where consumer = $1 and event_id = $2`
+
+func forgetParked(ctx context.Context, pool *pgxpool.Pool, consumer string, id event.ID) error {
+	if _, err := pool.Exec(ctx, forgetParkedStatement, consumer, [16]byte(id)); err != nil {
+		return fmt.Errorf("forget parked event %s: %w", id, err)
+	}
+	return nil
+}
+
+func readParked(ctx context.Context, pool *pgxpool.Pool, query string, args ...any) ([]Parked, error) {
+	rows, err := pool.Query(ctx, query, args...)
+	if err != nil {
+		return nil, fmt.Errorf("read parked events: %w", err)
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (p Parked, err error) {
+		var id [16]byte
+		err = row.Scan(&p.Consumer, &id, &p.Name, &p.TenantID, &p.Body, &p.Traceparent, &p.Reason, &p.Times, &p.ParkedAt)
+		p.ID = id
+		return p, err
+	})
+}

@@ -1,0 +1,101 @@
+package bus
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"go.uber.org/zap"
+)
+
+// Stream is the log of one service's facts. Only its owner creates it and
+// publishes to it.
+type Stream struct {
+	Name     string
+	Subjects []string
+}
+
+// The streams, each owned by the service of the same name.
+var (
+	Sales       = Stream{Name: "SALES", Subjects: []string{"sale.*", "conversion.*", "partner.*"}}
+	Commissions = Stream{Name: "COMMISSIONS", Subjects: []string{"commission.*", "withdrawal.*"}}
+	Goals       = Stream{Name: "GOALS", Subjects: []string{"goal.*"}}
+)
+
+// Retention is how long a stream keeps a message.
+const Retention = 7 * 24 * time.Hour
+
+// duplicateWindow is how long JetStream itself recognises a message id. It only
+// saves work: no promise rests on it.
+const duplicateWindow = 2 * time.Minute
+
+// streamOf returns the stream that carries the event called name.
+func streamOf(name string) Stream {
+	family, _, _ := strings.Cut(name, ".")
+	for _, stream := range []Stream{Sales, Commissions, Goals} {
+		for _, subject := range stream.Subjects {
+			if subject == family+".*" {
+				return stream
+			}
+		}
+	}
+	return Stream{}
+}
+
+// EnsureStream creates the stream or brings its settings up to date, trying again
+// until that succeeds or ctx ends.
+func (b *Bus) EnsureStream(ctx context.Context, stream Stream) error {
+	for ctx.Err() == nil {
+		_, err := b.createStream(ctx, stream)
+		if err == nil {
+			return nil
+		}
+		if b.Connected() {
+			b.log.Warn("cannot create stream", zap.String("stream", stream.Name), zap.Error(err))
+		}
+		pause(ctx, 250*time.Millisecond)
+	}
+	return ctx.Err()
+}
+
+func (b *Bus) createStream(ctx context.Context, stream Stream) (jetstream.Stream, error) {
+	if !b.Connected() {
+		return nil, errAway
+	}
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	s, err := b.js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
+		Name: stream.Name, Subjects: stream.Subjects,
+		Storage: jetstream.FileStorage, Retention: jetstream.LimitsPolicy,
+		MaxAge: Retention, Discard: jetstream.DiscardNew,
+		Duplicates: duplicateWindow, Replicas: b.replicas,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("create stream %s: %w", stream.Name, err)
+	}
+	return s, nil
+}
+
+// Condition is what a stream's owner compares from time to time to learn whether
+// the server lost something.
+type Condition struct {
+	ServerID string    // the server process
+	Created  time.Time // when the stream was created
+	LastSeq  uint64    // of the newest message
+	LastTime time.Time // when it was stored; zero while the stream is empty
+}
+
+// Inspect returns the stream's condition, after creating it where it is missing.
+func (b *Bus) Inspect(ctx context.Context, stream Stream) (Condition, error) {
+	s, err := b.createStream(ctx, stream)
+	if err != nil {
+		return Condition{}, err
+	}
+	info := s.CachedInfo()
+	return Condition{
+		ServerID: b.ServerID(), Created: info.Created.UTC().Truncate(time.Microsecond),
+		LastSeq: info.State.LastSeq, LastTime: info.State.LastTime,
+	}, nil
+}

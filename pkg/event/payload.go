@@ -1,0 +1,146 @@
+package event
+
+import (
+	"bytes"
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+
+	"partilha.dev/pkg/money"
+)
+
+// The names of the events. A name is also the NATS subject.
+const (
+	NameSaleRecorded            = "sale.recorded"
+	NameSaleRefunded            = "sale.refunded"
+	NameConversionRecorded      = "conversion.recorded"
+	NamePartnerCreated          = "partner.created"
+	NamePartnerChanged          = "partner.changed"
+	NameCommissionAvailable     = "commission.available"
+	NameCommissionBonus         = "commission.bonus"
+	NameCommissionReleased      = "commission.released"
+	NameCommissionReversed      = "commission.reversed"
+	NameWithdrawalRequested     = "withdrawal.requested"
+	NameWithdrawalStatusChanged = "withdrawal.status_changed"
+	NameGoalReached             = "goal.reached"
+)
+
+// Default are the events that a webhook endpoint hears which asks for "*".
+// The others must be named.
+var Default = []string{
+	NamePartnerCreated, NameConversionRecorded, NameCommissionAvailable,
+	NameWithdrawalRequested, NameWithdrawalStatusChanged,
+}
+
+// Internal tells whether an event stays between the services: it is neither
+// delivered to a tenant nor shown in the feed.
+func Internal(name string) bool { return name == NamePartnerChanged }
+
+// SaleRecorded tells that a sale was recorded once and for all, with the commission
+// that was decided together with it.
+type SaleRecorded struct {
+	SaleID           uuid.UUID `json:"sale_id"`
+	PartnerID        uuid.UUID `json:"partner_id"`
+	CampaignID       uuid.UUID `json:"campaign_id"`
+	PlanID           uuid.UUID `json:"plan_id"`
+	ExternalRef      string    `json:"external_ref"`
+	Amount           money.BRL `json:"amount_brl"`
+	SoldAt           time.Time `json:"sold_at"`
+	CommissionID     uuid.UUID `json:"commission_id"`
+	CommissionPct    money.Pct `json:"commission_pct"`
+	CommissionAmount money.BRL `json:"commission_amount_brl"`
+	HoldDays         int       `json:"hold_days"` // days after SoldAt before the commission may be withdrawn
+}
+
+// EventName is sale.recorded.
+func (SaleRecorded) EventName() string { return NameSaleRecorded }
+
+// PartnerCreated tells that a partner joined a tenant's programme.
+type PartnerCreated struct {
+	PartnerID    uuid.UUID `json:"partner_id"`
+	Name         string    `json:"name"`
+	ReferralCode string    `json:"referral_code"`
+	Status       string    `json:"status"`
+	CreatedAt    time.Time `json:"created_at"`
+}
+
+// EventName is partner.created.
+func (PartnerCreated) EventName() string { return NamePartnerCreated }
+
+// PartnerChanged tells the other services what a partner is like now. Of two, the
+// one with the higher Version holds.
+type PartnerChanged struct {
+	PartnerID    uuid.UUID `json:"partner_id"`
+	Name         string    `json:"name"`
+	ReferralCode string    `json:"referral_code"`
+	Status       string    `json:"status"`
+	Version      int64     `json:"version"`
+}
+
+// EventName is partner.changed.
+func (PartnerChanged) EventName() string { return NamePartnerChanged }
+
+// CommissionAvailable tells that the commission of a sale or conversion came into
+// being. Its first four members are all that a receiver of the first version knew.
+type CommissionAvailable struct {
+	CommissionID       uuid.UUID  `json:"commission_id"`
+	PartnerID          uuid.UUID  `json:"partner_id"`
+	Amount             money.BRL  `json:"amount_brl"`
+	SourceSaleID       *uuid.UUID `json:"source_sale_id"`
+	CampaignID         uuid.UUID  `json:"campaign_id"`
+	SourceConversionID *uuid.UUID `json:"source_conversion_id"`
+	Kind               string     `json:"kind"`         // sale or conversion
+	Status             string     `json:"status"`       // available, or pending while it is held
+	AvailableAt        time.Time  `json:"available_at"` // when it is, or was, free to withdraw
+}
+
+// EventName is commission.available.
+func (CommissionAvailable) EventName() string { return NameCommissionAvailable }
+
+// GoalReached tells that a partner reached a goal in one period; it is told once.
+type GoalReached struct {
+	GoalID      uuid.UUID  `json:"goal_id"`
+	Name        string     `json:"name"`
+	PartnerID   uuid.UUID  `json:"partner_id"`
+	Metric      string     `json:"metric"`
+	Target      Quantity   `json:"target"`
+	Progress    Quantity   `json:"progress"`
+	PeriodStart time.Time  `json:"period_start"`
+	PeriodEnd   *time.Time `json:"period_end"` // null: the period has no end
+	ReachedAt   time.Time  `json:"reached_at"`
+	Reward      *money.BRL `json:"reward_brl"`
+}
+
+// EventName is goal.reached.
+func (GoalReached) EventName() string { return NameGoalReached }
+
+// Quantity is a number as a goal counts it: a count without decimals, or an amount
+// with two.
+type Quantity struct {
+	Value    int64 // units, or centavos
+	IsAmount bool
+}
+
+// String is the number as the wire shows it.
+func (q Quantity) String() string {
+	if q.IsAmount {
+		return money.BRL(q.Value).String()
+	}
+	return strconv.FormatInt(q.Value, 10)
+}
+
+// MarshalJSON writes a JSON number.
+func (q Quantity) MarshalJSON() ([]byte, error) { return []byte(q.String()), nil }
+
+// UnmarshalJSON reads a JSON number; one with a point is an amount.
+func (q *Quantity) UnmarshalJSON(token []byte) error {
+	if !bytes.ContainsRune(token, '.') {
+		n, err := strconv.ParseInt(string(token), 10, 64)
+		*q = Quantity{Value: n}
+		return err
+	}
+	amount, err := money.ParseBRL(string(token))
+	*q = Quantity{Value: amount.Centavos(), IsAmount: true}
+	return err
+}

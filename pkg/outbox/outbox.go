@@ -1,0 +1,97 @@
+// Package outbox tells the world what a transaction has done, without ever telling
+// what it did not do.
+//
+// An event is stored in the transaction that it tells of. After the commit a relay
+// publishes it from memory; a sweep publishes whatever that missed, for example
+// because the process died. The log keeps every event for longer than the stream
+// does, so that a stream which lost some is filled again.
+package outbox
+
+import (
+	"context"
+	"embed"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"github.com/google/uuid"
+
+	"partilha.dev/pkg/bus"
+	"partilha.dev/pkg/event"
+	"partilha.dev/pkg/postgres"
+)
+
+//go:embed migrations/*.sql
+var migrations embed.FS
+
+// keepDays is longer than a stream keeps a message.
+const keepDays = int(bus.Retention/(24*time.Hour)) + 1
+
+// Schema are the tables of a service that publishes.
+var Schema = postgres.Schema{
+	Name: "outbox", FS: sub(migrations),
+	Partitions: []postgres.Partition{{
+		Table: "outbox", Days: keepDays,
+		KeepWhile: `select exists (select from outbox_pending where created_at >= $1 and created_at < $2)`,
+	}},
+}
+
+func sub(files embed.FS) fs.FS {
+	root, err := fs.Sub(files, "migrations")
+	if err != nil {
+		panic(err) // the folder is compiled in
+	}
+	return root
+}
+
+const addStatement = `
+with added as (
+	insert into outbox (created_at, event_id, name, tenant_id, body, traceparent)
+	select * from unnest($1::timestamptz[], $2::uuid[], $3::text[], $4::uuid[], $5::bytea[], $6::text[])
+	returning created_at, event_id)
+insert into outbox_pending (created_at, event_id) select created_at, event_id from added`
+
+// Add stores events in tx and has the relay publish them as soon as it commits. An
+// event that is stored already is an error: a fact is told once.
+func (r *Relay) Add(ctx context.Context, tx *postgres.Tx, events ...event.Sealed) error {
+	if len(events) == 0 {
+		return nil
+	}
+	c := NewColumns(len(events))
+	for _, e := range events {
+		c.Append(e)
+	}
+	if _, err := tx.Exec(ctx, addStatement, c.CreatedAt, c.ID, c.Name, c.Tenant, c.Body, c.Traceparent); err != nil {
+		return fmt.Errorf("add to outbox: %w", err)
+	}
+	tx.AfterCommit(func() { r.Committed(events) })
+	return nil
+}
+
+// Columns are events as the arrays that a multi-row statement takes.
+type Columns struct {
+	CreatedAt   []time.Time
+	ID          [][16]byte
+	Name        []string
+	Tenant      []uuid.UUID
+	Body        [][]byte
+	Traceparent []string
+}
+
+// NewColumns makes room for n events.
+func NewColumns(n int) *Columns {
+	return &Columns{
+		CreatedAt: make([]time.Time, 0, n), ID: make([][16]byte, 0, n), Name: make([]string, 0, n),
+		Tenant: make([]uuid.UUID, 0, n), Body: make([][]byte, 0, n), Traceparent: make([]string, 0, n),
+	}
+}
+
+// Append adds one event to every column.
+func (c *Columns) Append(e event.Sealed) {
+	c.CreatedAt = append(c.CreatedAt, e.CreatedAt)
+	c.ID = append(c.ID, e.ID)
+	c.Name = append(c.Name, e.Name)
+	c.Tenant = append(c.Tenant, e.TenantID)
+	c.Body = append(c.Body, e.Body)
+	c.Traceparent = append(c.Traceparent, e.Traceparent)
+}

@@ -1,0 +1,229 @@
+package outbox
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"go.uber.org/zap"
+	"golang.org/x/sync/errgroup"
+
+	"partilha.dev/pkg/bus"
+	"partilha.dev/pkg/event"
+	"partilha.dev/pkg/postgres"
+)
+
+const (
+	publishAtOnce = 2000            // events that one round publishes from memory
+	sweepSize     = 1000            // rows that one round of the sweep takes
+	sweepEvery    = time.Second     // how long an event waits at most that memory missed
+	sweepAge      = 2 * time.Second // younger ones are still on their way from memory
+)
+
+// Relay publishes one service's outbox to its stream. Any number of replicas run
+// one each.
+type Relay struct {
+	pool   *pgxpool.Pool
+	bus    *bus.Bus
+	stream bus.Stream
+	log    *zap.Logger
+
+	committed chan []event.Sealed
+	published chan []bus.Outgoing
+}
+
+// NewRelay makes the relay of the service that owns stream. It publishes while Run
+// runs; Add and Committed work regardless.
+func NewRelay(pool *pgxpool.Pool, b *bus.Bus, stream bus.Stream, log *zap.Logger) *Relay {
+	return &Relay{
+		pool: pool, bus: b, stream: stream, log: log,
+		committed: make(chan []event.Sealed, 1024),
+		published: make(chan []bus.Outgoing, 64),
+	}
+}
+
+// Committed hands over events whose transaction has just committed. It never
+// waits: if the relay is behind, the sweep publishes them instead.
+func (r *Relay) Committed(events []event.Sealed) {
+	select {
+	case r.committed <- events:
+	default:
+	}
+}
+
+// Run publishes until ctx ends. What it has not published by then is published by
+// the next run.
+func (r *Relay) Run(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { r.publishCommitted(ctx); return nil })
+	group.Go(func() error { r.settle(ctx); return nil })
+	group.Go(func() error { r.watchStream(ctx); return nil })
+	group.Go(func() error { r.sweepRegularly(ctx); return nil })
+	return group.Wait()
+}
+
+// publishCommitted is the fast way: from the commit to the stream without a query.
+func (r *Relay) publishCommitted(ctx context.Context) {
+	for {
+		var events []event.Sealed
+		select {
+		case <-ctx.Done():
+			return
+		case events = <-r.committed:
+		}
+		for more := true; more && len(events) < publishAtOnce; {
+			select {
+			case next := <-r.committed:
+				events = append(events[:len(events):len(events)], next...)
+			default:
+				more = false
+			}
+		}
+		outgoing := make([]bus.Outgoing, len(events))
+		for i, e := range events {
+			outgoing[i] = bus.Outgoing{Sealed: e, MessageID: e.ID.String()}
+		}
+		stored, err := r.bus.Publish(ctx, outgoing)
+		if err != nil && r.bus.Connected() && ctx.Err() == nil {
+			r.log.Warn("cannot publish yet; the sweep will", zap.Error(err))
+		}
+		if len(stored) > 0 {
+			select {
+			case r.published <- stored:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}
+}
+
+// settle forgets what the stream has acknowledged, many at a time.
+func (r *Relay) settle(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case stored := <-r.published:
+			for more := true; more && len(stored) < publishAtOnce; {
+				select {
+				case next := <-r.published:
+					stored = append(stored, next...)
+				default:
+					more = false
+				}
+			}
+			err := postgres.Transact(ctx, r.pool, func(tx *postgres.Tx) error { return forget(ctx, tx, stored) })
+			if err != nil && ctx.Err() == nil {
+				r.log.Warn("cannot settle published events; the sweep publishes them again", zap.Error(err))
+			}
+		}
+	}
+}
+
+// A pending row that comes back after a crash of PostgreSQL is only published
+// again, so its removal need not wait for the disk.
+const relaxStatement = `set local synchronous_commit = off`
+
+const forgetStatement = `
+delete from outbox_pending p using unnest($1::timestamptz[], $2::uuid[]) as done (created_at, event_id)
+where p.created_at = done.created_at and p.event_id = done.event_id`
+
+func forget(ctx context.Context, tx *postgres.Tx, stored []bus.Outgoing) error {
+	if _, err := tx.Exec(ctx, relaxStatement); err != nil {
+		return fmt.Errorf("settle published events: %w", err)
+	}
+	days, ids := make([]time.Time, len(stored)), make([][16]byte, len(stored))
+	for i, e := range stored {
+		days[i], ids[i] = e.CreatedAt, e.ID
+	}
+	if _, err := tx.Exec(ctx, forgetStatement, days, ids); err != nil {
+		return fmt.Errorf("settle published events: %w", err)
+	}
+	published.Add(float64(len(stored)))
+	return nil
+}
+
+// sweepRegularly is the safe way: whatever is pending is published, however it came
+// to be left behind.
+func (r *Relay) sweepRegularly(ctx context.Context) {
+	tick := time.NewTicker(sweepEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if err := r.measure(ctx); err != nil && ctx.Err() == nil {
+			r.log.Warn("cannot read the outbox", zap.Error(err))
+			continue
+		}
+		for r.bus.Connected() && ctx.Err() == nil {
+			n, err := r.sweep(ctx)
+			if err != nil && ctx.Err() == nil {
+				r.log.Warn("cannot sweep the outbox", zap.Error(err))
+			}
+			if err != nil || n < sweepSize {
+				break
+			}
+		}
+	}
+}
+
+const sweepQuery = `
+with due as (
+	select created_at, event_id, repair from outbox_pending
+	where created_at < now() - $1::interval or repair > 0
+	order by created_at, event_id limit $2
+	for update skip locked)
+select o.created_at, o.event_id, o.name, o.tenant_id, o.body, o.traceparent, due.repair
+from due join outbox o on o.created_at = due.created_at and o.event_id = due.event_id`
+
+// sweep publishes one lot of pending events and returns how many it found. Their
+// rows stay locked meanwhile, so that replicas share the work.
+func (r *Relay) sweep(ctx context.Context) (found int, err error) {
+	err = postgres.Transact(ctx, r.pool, func(tx *postgres.Tx) error {
+		rows, err := tx.Query(ctx, sweepQuery, sweepAge, sweepSize)
+		if err != nil {
+			return fmt.Errorf("read pending events: %w", err)
+		}
+		due, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (e bus.Outgoing, err error) {
+			var id [16]byte
+			var repair int
+			err = row.Scan(&e.CreatedAt, &id, &e.Name, &e.TenantID, &e.Body, &e.Traceparent, &repair)
+			e.ID = id
+			e.MessageID = e.ID.String()
+			if repair > 0 {
+				e.MessageID = fmt.Sprintf("%s:r%d", e.MessageID, repair)
+			}
+			return e, err
+		})
+		if err != nil {
+			return fmt.Errorf("read pending events: %w", err)
+		}
+		found = len(due)
+		stored, failure := r.bus.Publish(ctx, due)
+		if err := forget(ctx, tx, stored); err != nil {
+			return err
+		}
+		if failure != nil {
+			found = 0 // what was stored is settled; the rest waits for the next round
+			r.log.Warn("cannot publish yet", zap.Error(failure))
+		}
+		return nil
+	})
+	return found, err
+}
+
+const measureQuery = `select coalesce(extract(epoch from now() - min(created_at)), 0)::float8 from outbox_pending`
+
+func (r *Relay) measure(ctx context.Context) error {
+	var seconds float64
+	if err := r.pool.QueryRow(ctx, measureQuery).Scan(&seconds); err != nil {
+		return err
+	}
+	oldest.WithLabelValues(r.stream.Name).Set(seconds)
+	return nil
+}

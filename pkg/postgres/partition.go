@@ -1,0 +1,120 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// Partition names a table that is partitioned by range of a timestamptz, one
+// partition a UTC day. Old days leave by dropping a partition, which costs nothing
+// however many rows it holds.
+type Partition struct {
+	Table string
+	Days  int // whole days that are kept after a day has ended
+	// KeepWhile is a query with two parameters, the day's bounds; while it returns
+	// true the day is not dropped, however old. Empty: age alone decides.
+	KeepWhile string
+}
+
+const daysAhead = 7
+
+// EnsurePartitions makes the partitions of every day from the oldest that is kept
+// to a week ahead. It may be called at any time and by several processes at once.
+func EnsurePartitions(ctx context.Context, pool *pgxpool.Pool, tables []Partition) error {
+	today := time.Now().UTC().Truncate(24 * time.Hour)
+	for _, table := range tables {
+		have, err := partitionsOf(ctx, pool, table.Table)
+		if err != nil {
+			return err
+		}
+		for day := today.AddDate(0, 0, -table.Days); !day.After(today.AddDate(0, 0, daysAhead)); day = day.AddDate(0, 0, 1) {
+			if have[partitionName(table.Table, day)] {
+				continue
+			}
+			if err := attachDay(ctx, pool, table.Table, day); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// attachDay makes a table and attaches it, which takes a weaker lock on the parent
+// than creating a partition in place: traffic goes on meanwhile.
+func attachDay(ctx context.Context, pool *pgxpool.Pool, table string, day time.Time) error {
+	name := partitionName(table, day)
+	statement := fmt.Sprintf(`
+		do $$ begin
+			perform pg_advisory_xact_lock(hashtext('partilha.partition.%[1]s'));
+			if to_regclass('%[2]s') is null then
+				create table %[2]s (like %[1]s including defaults including constraints including storage);
+				alter table %[1]s attach partition %[2]s for values from ('%[3]s') to ('%[4]s');
+			end if;
+		end $$`, table, name, day.Format(time.RFC3339), day.AddDate(0, 0, 1).Format(time.RFC3339))
+	if _, err := pool.Exec(ctx, statement); err != nil {
+		return fmt.Errorf("make partition %s: %w", name, err)
+	}
+	return nil
+}
+
+// DropPartitions drops every day that is older than its table keeps and that
+// nothing holds back. It returns the names of what it dropped.
+func DropPartitions(ctx context.Context, pool *pgxpool.Pool, tables []Partition, now time.Time) ([]string, error) {
+	var dropped []string
+	for _, table := range tables {
+		have, err := partitionsOf(ctx, pool, table.Table)
+		if err != nil {
+			return dropped, err
+		}
+		oldest := now.UTC().Truncate(24*time.Hour).AddDate(0, 0, -table.Days)
+		for name := range have {
+			day, err := time.Parse("20060102", name[strings.LastIndex(name, "_p")+2:])
+			if err != nil || !day.Before(oldest) {
+				continue
+			}
+			held := false
+			if table.KeepWhile != "" {
+				if err := pool.QueryRow(ctx, table.KeepWhile, day, day.AddDate(0, 0, 1)).Scan(&held); err != nil {
+					return dropped, fmt.Errorf("ask whether %s is needed: %w", name, err)
+				}
+			}
+			if held {
+				continue
+			}
+			if _, err := pool.Exec(ctx, "do $$ begin set local lock_timeout = '2s'; drop table if exists "+name+"; end $$"); err != nil {
+				return dropped, fmt.Errorf("drop partition %s: %w", name, err)
+			}
+			dropped = append(dropped, name)
+		}
+	}
+	return dropped, nil
+}
+
+func partitionName(table string, day time.Time) string {
+	return table + "_p" + day.Format("20060102")
+}
+
+const partitionsQuery = `
+select c.relname from pg_inherits i join pg_class c on c.oid = i.inhrelid
+where i.inhparent = to_regclass($1)`
+
+func partitionsOf(ctx context.Context, pool *pgxpool.Pool, table string) (map[string]bool, error) {
+	rows, err := pool.Query(ctx, partitionsQuery, table)
+	if err != nil {
+		return nil, fmt.Errorf("list partitions of %s: %w", table, err)
+	}
+	defer rows.Close()
+	have := map[string]bool{}
+	for rows.Next() {
+		var name string
+		if err := rows.Scan(&name); err != nil {
+			return nil, fmt.Errorf("list partitions of %s: %w", table, err)
+		}
+		have[name] = true
+	}
+	return have, rows.Err()
+}

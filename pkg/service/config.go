@@ -1,0 +1,83 @@
+package service
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/caarlos0/env/v11"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+)
+
+// Config is what every service reads from its environment. A variable that holds a
+// secret may be given as NAME_FILE instead, the path of a file that holds it.
+type Config struct {
+	DatabaseURL  string `env:"DATABASE_URL,required,notEmpty"`              // this service's own database
+	DatabasePool int    `env:"DATABASE_POOL" envDefault:"16"`               // connections at most
+	NATSURL      string `env:"NATS_URL" envDefault:"nats://127.0.0.1:4222"` // several servers: separated by commas
+	NATSReplicas int    `env:"NATS_REPLICAS" envDefault:"1"`                // copies of every stream; 3 or 5 in a cluster
+	Addr         string `env:"ADDR" envDefault:"127.0.0.1:8080"`            // port 0 picks a free one
+	LogLevel     string `env:"LOG_LEVEL" envDefault:"info"`                 // debug, info, warn or error
+	Migrate      string `env:"MIGRATE" envDefault:"off"`                    // on: serve applies pending migrations first
+	RateLimit    string `env:"RATE_LIMIT" envDefault:"on"`                  // off: keys are not limited, for a benchmark
+}
+
+// secretVariables may be given as a file.
+var secretVariables = []string{"DATABASE_URL", "NATS_URL", "ADMIN_TOKEN", "WEBHOOKS_SECRET_KEY"}
+
+// ReadEnvironment fills config, a pointer to a struct with env tags, from the
+// environment.
+func ReadEnvironment(config any) error {
+	variables, err := environment()
+	if err != nil {
+		return err
+	}
+	if err := env.ParseWithOptions(config, env.Options{Environment: variables}); err != nil {
+		return fmt.Errorf("read the environment: %w", err)
+	}
+	return nil
+}
+
+func environment() (map[string]string, error) {
+	variables := map[string]string{}
+	for _, pair := range os.Environ() {
+		name, value, _ := strings.Cut(pair, "=")
+		variables[name] = value
+	}
+	for _, name := range secretVariables {
+		path, ok := variables[name+"_FILE"]
+		if !ok {
+			continue
+		}
+		if _, both := variables[name]; both {
+			return nil, fmt.Errorf("set %s or %s_FILE, not both", name, name)
+		}
+		content, err := os.ReadFile(path)
+		if err != nil {
+			return nil, fmt.Errorf("read %s_FILE: %w", name, err)
+		}
+		variables[name] = strings.TrimRight(string(content), "\r\n")
+	}
+	return variables, nil
+}
+
+// NewLogger writes JSON lines to standard error. Of lines with one message, at most
+// a hundred a second are written, then every hundredth.
+func NewLogger(service, level string) (*zap.Logger, error) {
+	at, err := zapcore.ParseLevel(level)
+	if err != nil {
+		return nil, fmt.Errorf("LOG_LEVEL %q is none of debug, info, warn, error", level)
+	}
+	config := zap.NewProductionConfig()
+	config.Level = zap.NewAtomicLevelAt(at)
+	config.DisableCaller, config.DisableStacktrace = true, true
+	config.EncoderConfig.TimeKey = "time"
+	config.EncoderConfig.EncodeTime = zapcore.RFC3339NanoTimeEncoder
+	config.EncoderConfig.EncodeDuration = zapcore.StringDurationEncoder
+	log, err := config.Build()
+	if err != nil {
+		return nil, fmt.Errorf("make logger: %w", err)
+	}
+	return log.With(zap.String("service", service)), nil
+}

@@ -1,0 +1,205 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"go.uber.org/zap"
+
+	"partilha.dev/pkg/bus"
+	"partilha.dev/pkg/postgres"
+	"partilha.dev/pkg/trace"
+	"partilha.dev/pkg/web"
+)
+
+// Program is one service as a command line.
+type Program struct {
+	Name    string
+	Schemas []postgres.Schema
+	// New wires the service; it reads what is the service's own from the environment.
+	New func(context.Context, Deps) (Service, error)
+	// Commands are the service's own, beside serve, migrate and parked.
+	Commands []Command
+}
+
+// Command is something that an operator does at the command line.
+type Command struct {
+	Usage string // "tenant create NAME": the leading lower-case words select it
+	About string
+	Run   func(ctx context.Context, deps Deps, args []string) error
+}
+
+// Main runs the command that os.Args name and ends the process: status 0, or 1 after
+// one sentence on standard error, or 2 for a command that does not exist.
+func Main(p Program) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	err := p.run(ctx, os.Args[1:])
+	switch {
+	case err == nil:
+	case errors.Is(err, errUsage):
+		fmt.Fprint(os.Stderr, p.usage())
+		os.Exit(2)
+	default:
+		fmt.Fprintf(os.Stderr, "%s: %v\n", p.Name, err)
+		os.Exit(1)
+	}
+}
+
+var errUsage = errors.New("no such command")
+
+func (p Program) commands() []Command {
+	commands := []Command{
+		{Usage: "serve", About: "answer the API and do the background work"},
+		{Usage: "migrate", About: "bring the database to this version's schema"},
+	}
+	return append(append(commands, p.Commands...), p.parkedCommands()...)
+}
+
+func (p Program) usage() string {
+	var text strings.Builder
+	fmt.Fprintf(&text, "usage: %s COMMAND\n\n", p.Name)
+	for _, c := range p.commands() {
+		fmt.Fprintf(&text, "  %-32s %s\n", c.Usage, c.About)
+	}
+	return text.String()
+}
+
+func (p Program) run(ctx context.Context, args []string) error {
+	if len(args) == 0 {
+		return errUsage
+	}
+	for _, command := range p.commands() {
+		words := selector(command.Usage)
+		if len(args) < len(words) || !slices.Equal(args[:len(words)], words) {
+			continue
+		}
+		var config Config
+		if err := ReadEnvironment(&config); err != nil {
+			return err
+		}
+		switch command.Usage {
+		case "serve":
+			return p.serve(ctx, config)
+		case "migrate":
+			return postgres.Migrate(ctx, config.DatabaseURL, p.Schemas...)
+		}
+		config.LogLevel = "error" // a person reads what the command prints
+		deps, closeDeps, err := p.connect(ctx, config)
+		if err != nil {
+			return err
+		}
+		defer closeDeps()
+		return command.Run(ctx, deps, args[len(words):])
+	}
+	return errUsage
+}
+
+// selector is the part of a usage that names the command: its leading lower-case words.
+func selector(usage string) (words []string) {
+	for _, word := range strings.Fields(usage) {
+		if word != strings.ToLower(word) || strings.HasPrefix(word, "-") || strings.HasPrefix(word, "[") {
+			break
+		}
+		words = append(words, word)
+	}
+	return words
+}
+
+func (p Program) connect(ctx context.Context, config Config) (Deps, func(), error) {
+	log, err := NewLogger(p.Name, config.LogLevel)
+	if err != nil {
+		return Deps{}, nil, err
+	}
+	pool, err := postgres.Open(ctx, config.DatabaseURL, config.DatabasePool)
+	if err != nil {
+		return Deps{}, nil, err
+	}
+	b, err := bus.Connect(bus.Config{URL: config.NATSURL, Name: p.Name, Replicas: config.NATSReplicas}, log)
+	if err != nil {
+		pool.Close()
+		return Deps{}, nil, err
+	}
+	deps := Deps{Pool: pool, Bus: b, Log: log, Now: time.Now, Limiter: LimiterFor(config.RateLimit)}
+	return deps, func() { b.Close(); pool.Close(); _ = log.Sync() }, nil
+}
+
+// LimiterFor is the limit on requests of each key: a thousand a second and two
+// thousand at once, or none where setting is "off".
+func LimiterFor(setting string) *web.Limiter {
+	if setting == "off" {
+		return nil
+	}
+	return web.NewLimiter(1000, 2000)
+}
+
+// serve starts in order and stops in reverse: HTTP first, so that every answered
+// request is done; then the background work; then the connections.
+func (p Program) serve(ctx context.Context, config Config) (err error) {
+	TuneMemory()
+	if config.Migrate == "on" {
+		err = postgres.Migrate(ctx, config.DatabaseURL, p.Schemas...)
+	} else {
+		err = postgres.CheckMigrated(ctx, config.DatabaseURL, p.Schemas...)
+	}
+	if err != nil {
+		return err
+	}
+	stopTrace, err := trace.Export(ctx, p.Name)
+	if err != nil {
+		return fmt.Errorf("start tracing: %w", err)
+	}
+	defer stopTrace(context.WithoutCancel(ctx))
+	deps, closeDeps, err := p.connect(ctx, config)
+	if err != nil {
+		return err
+	}
+	defer closeDeps()
+	if err := deps.maintain(ctx, p.Schemas); err != nil {
+		return err
+	}
+	s, err := p.New(ctx, deps)
+	if err != nil {
+		return err
+	}
+	listener, err := net.Listen("tcp", config.Addr)
+	if err != nil {
+		return fmt.Errorf("listen on ADDR: %w", err)
+	}
+	deps.Log.Info("ready", zap.Stringer("addr", listener.Addr()))
+
+	background, stopBackground := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopBackground()
+	serving, stopServing := context.WithCancel(ctx)
+	defer stopServing()
+	failed := make(chan error, 1)
+	go func() {
+		failed <- RunAll(background, s.Run, deps.Maintain(p.Schemas))
+		stopServing() // background work ends early only by failing
+	}()
+	err = web.Serve(serving, listener, s.Handler())
+	stopBackground()
+	err = errors.Join(err, <-failed)
+	deps.Log.Info("stopped")
+	return err
+}
+
+// TuneMemory trades memory for fewer collections, unless the environment says
+// otherwise: the heap may grow to nine times what is live, until it is 1 GiB.
+func TuneMemory() {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(800)
+	}
+	if os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(1 << 30)
+	}
+}

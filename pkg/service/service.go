@@ -1,0 +1,107 @@
+// Package service is what the four programs have in common: their commands, their
+// environment, and a life that starts in order and stops in reverse.
+package service
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"go.uber.org/zap"
+	"golang.org/x/sync/errgroup"
+
+	"partilha.dev/pkg/bus"
+	"partilha.dev/pkg/postgres"
+	"partilha.dev/pkg/web"
+)
+
+// Deps are the servers and instruments that a service is given.
+type Deps struct {
+	Pool *pgxpool.Pool
+	Bus  *bus.Bus
+	Log  *zap.Logger
+	Now  func() time.Time
+	// Limiter bounds how often a key asks; nil: not at all.
+	Limiter *web.Limiter
+}
+
+// Service is one of the four, wired and not yet running.
+type Service interface {
+	// Handler answers the service's part of the API and the system's addresses.
+	Handler() http.Handler
+	// Run does the background work until ctx ends.
+	Run(ctx context.Context) error
+	// Consumers are what it listens to; none for a service that only publishes.
+	Consumers() []bus.Consumer
+}
+
+// Ready says whether a service can do its work: it needs PostgreSQL for everything,
+// and NATS for all that follows an answer.
+func (d Deps) Ready(ctx context.Context) web.Readiness {
+	if err := d.Pool.Ping(ctx); err != nil {
+		return web.Readiness{Status: "unavailable", Reasons: []string{"PostgreSQL cannot be reached"}}
+	}
+	if !d.Bus.Connected() {
+		return web.Readiness{Status: "degraded", Reasons: []string{"NATS cannot be reached; events wait in the outbox"}}
+	}
+	return web.Readiness{Status: "ready"}
+}
+
+// RunAll runs every part until ctx ends or one of them fails, which stops the others.
+func RunAll(ctx context.Context, parts ...func(context.Context) error) error {
+	group, ctx := errgroup.WithContext(ctx)
+	for _, part := range parts {
+		group.Go(func() error { return part(ctx) })
+	}
+	return group.Wait()
+}
+
+// Consume runs every consumer until ctx ends.
+func (d Deps) Consume(consumers []bus.Consumer) func(context.Context) error {
+	return func(ctx context.Context) error {
+		group, ctx := errgroup.WithContext(ctx)
+		for _, consumer := range consumers {
+			group.Go(func() error { return d.Bus.Run(ctx, d.Pool, consumer) })
+		}
+		return group.Wait()
+	}
+}
+
+const maintainEvery = time.Hour
+
+// Maintain makes tomorrow's partitions and drops those that are past their time,
+// once an hour until ctx ends.
+func (d Deps) Maintain(schemas []postgres.Schema) func(context.Context) error {
+	return func(ctx context.Context) error {
+		tick := time.NewTicker(maintainEvery)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-tick.C:
+			}
+			if err := d.maintain(ctx, schemas); err != nil && ctx.Err() == nil {
+				d.Log.Error("cannot maintain partitions", zap.Error(err))
+			}
+		}
+	}
+}
+
+func (d Deps) maintain(ctx context.Context, schemas []postgres.Schema) error {
+	for _, schema := range schemas {
+		if err := postgres.EnsurePartitions(ctx, d.Pool, schema.Partitions); err != nil {
+			return err
+		}
+		dropped, err := postgres.DropPartitions(ctx, d.Pool, schema.Partitions, d.Now())
+		if len(dropped) > 0 {
+			d.Log.Info("dropped partitions", zap.Strings("partitions", dropped))
+		}
+		if err != nil {
+			return fmt.Errorf("drop partitions of %s: %w", schema.Name, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,202 @@
+// Package web is the one way in which every service speaks HTTP: routes, keys,
+// limits, strict bodies, errors in one shape, paging, request ids.
+//
+// A request is judged in a fixed order: route, key, scope, headers, size, body.
+// What a handler gets has passed all of that.
+package web
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+	"go.uber.org/zap"
+
+	"partilha.dev/pkg/auth"
+	"partilha.dev/pkg/fault"
+	"partilha.dev/pkg/openapi"
+	"partilha.dev/pkg/trace"
+)
+
+// Route is one endpoint. Its request body, if it has one, is what the OpenAPI
+// document says of the same method and pattern.
+type Route struct {
+	Method, Pattern string
+	Access          Access
+	Handle          func(*Call) (Answer, error)
+}
+
+// Access says who may call a route.
+type Access struct {
+	scope    auth.Scope
+	operator bool
+}
+
+// Scope admits tenants' keys that have the scope.
+func Scope(s auth.Scope) Access { return Access{scope: s} }
+
+// Operator admits whoever runs the platform.
+var Operator = Access{operator: true}
+
+// Answer is what a handler says. A nil Body with status 204 sends none.
+type Answer struct {
+	Status int
+	Body   any
+	Header map[string]string // beside the ones that every answer carries
+}
+
+// Keys finds the key that a credential names. Its errors are faults.
+type Keys interface {
+	Key(ctx context.Context, c auth.Credential, scope auth.Scope) (auth.Key, error)
+}
+
+// API is all that a service answers.
+type API struct {
+	Document      *openapi.Document
+	Routes        []Route
+	Keys          Keys
+	OperatorToken string // empty: nobody is the operator
+	Limiter       *Limiter
+	Log           *zap.Logger
+	Now           func() time.Time
+}
+
+// Handler builds the handler. A route whose body the document does not describe is a
+// mistake of ours, and an error.
+func (a API) Handler() (http.Handler, error) {
+	router := chi.NewRouter()
+	allowed := map[string][]string{}
+	for _, route := range a.Routes {
+		takesBody := route.Method == http.MethodPost || route.Method == http.MethodPatch
+		body := a.Document.Body(route.Method, route.Pattern)
+		if takesBody && body == nil {
+			return nil, fmt.Errorf("the OpenAPI document has no body for %s %s", route.Method, route.Pattern)
+		}
+		e := &endpoint{api: a, route: route, body: body, measure: measureRoute(route.Method, route.Pattern)}
+		router.Method(route.Method, route.Pattern, e)
+		allowed[route.Pattern] = append(allowed[route.Pattern], route.Method)
+	}
+	router.NotFound(func(w http.ResponseWriter, r *http.Request) { refuse(w, r, a.Log, NotFound()) })
+	router.MethodNotAllowed(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Allow", strings.Join(methodsAt(router, r.URL.Path), ", "))
+		refuse(w, r, a.Log, fault.Newf(fault.Invalid, "method_not_allowed", "%s is not possible here; see the Allow header", r.Method))
+	})
+	return router, nil
+}
+
+func methodsAt(router chi.Router, path string) (methods []string) {
+	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
+		if router.Match(chi.NewRouteContext(), method, path) {
+			methods = append(methods, method)
+		}
+	}
+	return methods
+}
+
+// endpoint judges a request and hands it to its handler.
+type endpoint struct {
+	api     API
+	route   Route
+	body    *openapi.Body
+	measure func(status int, took time.Duration)
+}
+
+func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	start := time.Now()
+	ctx, span := trace.Start(trace.Join(r.Context(), r.Header.Get("traceparent")), e.route.Method+" "+e.route.Pattern)
+	defer span.End()
+	call := &Call{Request: r.WithContext(ctx), endpoint: e, header: w.Header()}
+	status := e.serve(w, call)
+	took := time.Since(start)
+	e.measure(status, took)
+	if check := e.api.Log.Check(zap.InfoLevel, "request"); check != nil {
+		check.Write(zap.String("method", r.Method), zap.String("route", e.route.Pattern), zap.Int("status", status),
+			zap.Stringer("tenant_id", call.Key.TenantID), zap.String("request_id", w.Header().Get(requestIDHeader)), zap.Duration("took", took))
+	}
+}
+
+func (e *endpoint) serve(w http.ResponseWriter, call *Call) (status int) {
+	defer func() {
+		if p := recover(); p != nil {
+			if p == http.ErrAbortHandler {
+				panic(p)
+			}
+			status = refuse(w, call.Request, e.api.Log, fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
+		}
+	}()
+	if err := e.admit(call); err != nil {
+		return refuse(w, call.Request, e.api.Log, err)
+	}
+	if e.body != nil {
+		if err := call.readBody(w); err != nil {
+			return refuse(w, call.Request, e.api.Log, err)
+		}
+	}
+	answer, err := e.route.Handle(call)
+	if err != nil {
+		return refuse(w, call.Request, e.api.Log, err)
+	}
+	for name, value := range answer.Header {
+		w.Header().Set(name, value)
+	}
+	if answer.Body == nil {
+		w.WriteHeader(answer.Status)
+		return answer.Status
+	}
+	writeJSON(w, answer.Status, answer.Body)
+	return answer.Status
+}
+
+// admit checks who asks, and whether they may.
+func (e *endpoint) admit(call *Call) error {
+	token, ok := bearer(call.Request.Header)
+	if !ok {
+		return auth.Unauthorized()
+	}
+	if e.route.Access.operator {
+		return admitOperator(token, e.api.OperatorToken)
+	}
+	credential, ok := auth.Parse(token)
+	if !ok {
+		return auth.Unauthorized()
+	}
+	key, err := e.api.Keys.Key(call.Context(), credential, e.route.Access.scope)
+	if err != nil {
+		return err
+	}
+	if err := key.Admit(credential, e.route.Access.scope, e.api.Now()); err != nil {
+		return err
+	}
+	call.Key, call.Credential = key, credential
+	return e.api.Limiter.allow(key.ID, call.header)
+}
+
+// readBody reads the whole body within the limit, of a type that can be read.
+func (c *Call) readBody(w http.ResponseWriter) error {
+	if encoding := c.Request.Header.Values("Content-Encoding"); len(encoding) > 0 {
+		return fault.New(fault.Invalid, "unsupported_media_type", "send the body without a Content-Encoding")
+	}
+	if !isJSON(c.Request.Header.Values("Content-Type")) {
+		return fault.New(fault.Invalid, "unsupported_media_type", "send the body as application/json")
+	}
+	tooLarge := fault.Newf(fault.Invalid, "payload_too_large", "a body has at most %d bytes", maxBody)
+	if c.Request.ContentLength > maxBody {
+		return tooLarge
+	}
+	raw, err := io.ReadAll(http.MaxBytesReader(w, c.Request.Body, maxBody))
+	var exceeded *http.MaxBytesError
+	switch {
+	case errors.As(err, &exceeded):
+		return tooLarge
+	case err != nil:
+		return fault.New(fault.Invalid, "request_timeout", "the body did not arrive in time").Because(err)
+	}
+	c.body = raw
+	return nil
+}

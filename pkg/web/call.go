@@ -1,0 +1,129 @@
+package web
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"mime"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/go-chi/chi/v5"
+	"github.com/google/uuid"
+
+	"partilha.dev/pkg/auth"
+	"partilha.dev/pkg/fault"
+)
+
+// maxBody is how many bytes a request's body may have.
+const maxBody = 64 << 10
+
+// Call is one admitted request.
+type Call struct {
+	*http.Request
+	Key        auth.Key        // whose request it is; zero for the operator's
+	Credential auth.Credential // as it was presented
+
+	endpoint *endpoint
+	header   http.Header
+	body     []byte
+}
+
+// Tenant is whose request it is.
+func (c *Call) Tenant() uuid.UUID { return c.Key.TenantID }
+
+// Decode reads the body into into, after holding it against the schema that the
+// document publishes. Its error names every issue at once.
+func (c *Call) Decode(into any) error { return c.endpoint.body.Decode(c.body, into) }
+
+// PathID is the path's parameter of that name, which must be a UUID.
+func (c *Call) PathID(name string) (uuid.UUID, error) {
+	return parseID(name, chi.URLParam(c.Request, name))
+}
+
+// Query checks that the query has no parameter but these, each at most once, so that
+// a misspelt filter is seen instead of ignored.
+func (c *Call) Query(known ...string) error {
+	for name, values := range c.URL.Query() {
+		if !slices.Contains(known, name) {
+			return fault.InvalidParameter(name, "is not a parameter of this address; it takes "+strings.Join(known, ", "))
+		}
+		if len(values) != 1 {
+			return fault.InvalidParameter(name, "is given more than once")
+		}
+	}
+	return nil
+}
+
+// QueryText is the query's parameter of that name, or nil where it is absent.
+func (c *Call) QueryText(name string) *string {
+	if values, ok := c.URL.Query()[name]; ok {
+		return &values[0]
+	}
+	return nil
+}
+
+// QueryID is the query's parameter of that name, which must be a UUID; nil where it
+// is absent.
+func (c *Call) QueryID(name string) (*uuid.UUID, error) {
+	text := c.QueryText(name)
+	if text == nil {
+		return nil, nil
+	}
+	id, err := parseID(name, *text)
+	return &id, err
+}
+
+func parseID(name, text string) (uuid.UUID, error) {
+	id, err := uuid.Parse(text)
+	if err != nil || len(text) != len("00000000-0000-0000-0000-000000000000") {
+		return uuid.Nil, fault.InvalidParameter(name, "must be a UUID, written 8-4-4-4-12")
+	}
+	return id, nil
+}
+
+// bearer returns the token of the one Authorization header.
+func bearer(header http.Header) (string, bool) {
+	values := header.Values("Authorization")
+	if len(values) != 1 {
+		return "", false
+	}
+	scheme, token, ok := strings.Cut(values[0], " ")
+	if !ok || !strings.EqualFold(scheme, "bearer") || token == "" {
+		return "", false
+	}
+	return token, true
+}
+
+// admitOperator compares digests, so that the time it takes tells nothing of the
+// token, not even its length.
+func admitOperator(token, want string) error {
+	a, b := sha256.Sum256([]byte(token)), sha256.Sum256([]byte(want))
+	if want == "" || subtle.ConstantTimeCompare(a[:], b[:]) != 1 {
+		return fault.New(fault.Unauthorized, "unauthorized", "send the operator's token as: Authorization: Bearer <ADMIN_TOKEN>")
+	}
+	return nil
+}
+
+// isJSON tells whether a body of these Content-Type headers is read as JSON: one
+// application/json with any parameters, or none at all.
+func isJSON(types []string) bool {
+	switch {
+	case len(types) == 0 || len(types) == 1 && types[0] == "application/json":
+		return true
+	case len(types) > 1:
+		return false
+	}
+	media, _, err := mime.ParseMediaType(types[0])
+	return err == nil && media == "application/json"
+}
+
+// QueryChoice is the query's parameter of that name, which must be one of choices;
+// nil where it is absent.
+func (c *Call) QueryChoice(name string, choices ...string) (*string, error) {
+	text := c.QueryText(name)
+	if text != nil && !slices.Contains(choices, *text) {
+		return nil, fault.InvalidParameter(name, "must be one of "+strings.Join(choices, ", "))
+	}
+	return text, nil
+}

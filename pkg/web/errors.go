@@ -1,0 +1,96 @@
+package web
+
+import (
+	"net/http"
+
+	"github.com/go-json-experiment/json"
+	"go.uber.org/zap"
+
+	"partilha.dev/pkg/fault"
+)
+
+// errorBody is the one shape of every error.
+type errorBody struct {
+	Code      string         `json:"code"`
+	Message   string         `json:"message"`
+	Details   []fault.Detail `json:"details,omitzero"`
+	RequestID string         `json:"request_id"`
+}
+
+// statusOf turns the kind of a fault into an HTTP status.
+func statusOf(f *fault.Error) int {
+	switch f.Kind {
+	case fault.Invalid:
+		if status, special := specialStatus[f.Code]; special {
+			return status
+		}
+		return http.StatusBadRequest
+	case fault.Rule:
+		return http.StatusUnprocessableEntity
+	case fault.Unauthorized:
+		return http.StatusUnauthorized
+	case fault.Forbidden:
+		return http.StatusForbidden
+	case fault.NotFound:
+		return http.StatusNotFound
+	case fault.Conflict:
+		return http.StatusConflict
+	case fault.Limited:
+		return http.StatusTooManyRequests
+	case fault.Unavailable, fault.NotYet:
+		return http.StatusServiceUnavailable
+	default:
+		return http.StatusInternalServerError
+	}
+}
+
+// specialStatus are the refusals of HTTP itself, for which HTTP has statuses.
+var specialStatus = map[string]int{
+	"method_not_allowed":     http.StatusMethodNotAllowed,
+	"request_timeout":        http.StatusRequestTimeout,
+	"payload_too_large":      http.StatusRequestEntityTooLarge,
+	"unsupported_media_type": http.StatusUnsupportedMediaType,
+}
+
+// NotFound is the answer for whatever is not there, or is somebody else's.
+func NotFound() error {
+	return fault.New(fault.NotFound, "not_found", "there is nothing at this address")
+}
+
+// retryAfter is how many seconds a caller is asked to wait for a dependency.
+const retryAfter = "1"
+
+// refuse writes err in the one shape. What carries no fault is logged here, once,
+// and shown as a safe text.
+func refuse(w http.ResponseWriter, r *http.Request, log *zap.Logger, err error) int {
+	f := fault.Of(err)
+	if f == nil {
+		f = fault.New(fault.Unknown, "internal_error", "something went wrong on our side; the request id helps us find it")
+	}
+	status := statusOf(f)
+	requestID := w.Header().Get(requestIDHeader)
+	switch status {
+	case http.StatusUnauthorized:
+		w.Header().Set("WWW-Authenticate", "Bearer")
+	case http.StatusServiceUnavailable:
+		w.Header().Set("Retry-After", retryAfter)
+	case http.StatusRequestTimeout, http.StatusRequestEntityTooLarge:
+		w.Header().Set("Connection", "close")
+	}
+	if status >= 500 {
+		log.Error("request failed", zap.String("method", r.Method), zap.String("path", r.URL.Path),
+			zap.Int("status", status), zap.String("request_id", requestID), zap.Error(err))
+	}
+	writeJSON(w, status, errorBody{Code: f.Code, Message: f.Message, Details: f.Details, RequestID: requestID})
+	return status
+}
+
+func writeJSON(w http.ResponseWriter, status int, body any) {
+	raw, err := json.Marshal(body)
+	if err != nil { // a defect of ours: no type that we answer with can fail to be written
+		status, raw = http.StatusInternalServerError, []byte(`{"code":"internal_error","message":"the answer cannot be written"}`)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	w.Write(raw)
+}

@@ -1,0 +1,40 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+)
+
+const drainWithin = 10 * time.Second
+
+// Serve answers on the listener until ctx ends, then lets the requests under way
+// finish, for at most ten seconds. The limits keep a slow or endless caller from
+// holding a connection: 5 s for the head, 10 s for all of the request, 16 KiB of
+// headers.
+func Serve(ctx context.Context, listener net.Listener, handler http.Handler) error {
+	server := &http.Server{
+		Handler:           handler,
+		ReadHeaderTimeout: 5 * time.Second,
+		ReadTimeout:       10 * time.Second,
+		WriteTimeout:      15 * time.Second,
+		IdleTimeout:       60 * time.Second,
+		MaxHeaderBytes:    16<<10 - 4096, // net/http grants 4 KiB more
+	}
+	failed := make(chan error, 1)
+	go func() { failed <- server.Serve(listener) }()
+	select {
+	case err := <-failed:
+		return fmt.Errorf("serve HTTP: %w", err)
+	case <-ctx.Done():
+	}
+	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainWithin)
+	defer cancel()
+	if err := server.Shutdown(drain); err != nil {
+		return fmt.Errorf("drain HTTP: %w", errors.Join(err, server.Close()))
+	}
+	return nil
+}

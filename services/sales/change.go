@@ -1,0 +1,76 @@
+package sales
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/google/uuid"
+
+	"partilha.dev/pkg/fault"
+	"partilha.dev/pkg/openapi"
+	"partilha.dev/pkg/postgres"
+	"partilha.dev/pkg/web"
+)
+
+// optional is a member of a PATCH that may be left out, be null, or have a value.
+type optional[T any] struct {
+	sent  bool
+	value *T // nil: null
+}
+
+// UnmarshalJSON is called only for a member that is there.
+func (o *optional[T]) UnmarshalJSON(raw []byte) error {
+	o.sent = true
+	return json.Unmarshal(raw, &o.value)
+}
+
+// over is what holds after the change: the member's value where it was sent, else
+// what was there before.
+func (o optional[T]) over(before *T) *T {
+	if o.sent {
+		return o.value
+	}
+	return before
+}
+
+const touchStatement = `update tenants set catalogue_version = catalogue_version + 1 where tenant_id = $1`
+
+// change runs work in a transaction that changes the tenant's catalogue. Sales that
+// are decided on what was true before it are decided anew from the moment that it
+// commits, on every replica. Changes of one tenant happen one after another.
+func (s *Service) change(ctx context.Context, tenant uuid.UUID, work func(tx *postgres.Tx) error) error {
+	err := postgres.Transact(ctx, s.deps.Pool, func(tx *postgres.Tx) error {
+		tag, err := tx.Exec(ctx, touchStatement, tenant)
+		if err != nil {
+			return fmt.Errorf("touch catalogue: %w", err)
+		}
+		if tag.RowsAffected() == 0 {
+			return web.NotFound()
+		}
+		return work(tx)
+	})
+	s.catalogue.forget(tenant) // also after an error: a lost commit may have happened
+	return err
+}
+
+// transitions are the states that a resource may go to from each state.
+type transitions map[string][]string
+
+// check allows a change of state that is in the table, or that changes nothing.
+func (t transitions) check(from, to string) error {
+	if from == to || slices.Contains(t[from], to) {
+		return nil
+	}
+	return fault.Newf(fault.Conflict, "invalid_transition", "the status cannot go from %s to %s", from, to)
+}
+
+// instant is the time of an optional member, or nil.
+func instant(t *openapi.Time) *time.Time {
+	if t == nil {
+		return nil
+	}
+	return &t.Time
+}

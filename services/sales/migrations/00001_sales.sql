@@ -1,0 +1,114 @@
+-- +goose Up
+create table tenants (
+    tenant_id         uuid        primary key,
+    name              text        not null,
+    status            text        not null check (status in ('active', 'suspended')),
+    external_ref      text        collate "C" unique,
+    first             json, -- what the first call was answered, where it can be repeated
+    -- Grows with every change that may refuse or reprice a sale: of a partner, a campaign,
+    -- a plan, a link, a key, or of the tenant itself.
+    catalogue_version bigint      not null default 1,
+    created_at        timestamptz not null
+);
+
+create sequence api_key_version;
+
+create table api_keys (
+    tenant_id    uuid        not null references tenants,
+    api_key_id   uuid        not null,
+    key_id       text        not null unique, -- the part of the key that names it
+    key_hash     bytea       not null,
+    name         text        not null,
+    scopes       text[]      not null,
+    expires_at   timestamptz,
+    revoked_at   timestamptz,
+    last_used_at timestamptz,
+    created_at   timestamptz not null,
+    version      bigint      not null default nextval('api_key_version'), -- grows with every change
+    primary key (tenant_id, api_key_id)
+);
+create index api_keys_version on api_keys (version);
+
+create table partners (
+    tenant_id     uuid        not null references tenants,
+    partner_id    uuid        not null,
+    referral_code text        collate "C" not null,
+    name          text        not null,
+    email         text,
+    status        text        not null check (status in ('pending', 'active', 'suspended', 'banned')),
+    external_ref  text        collate "C",
+    first         json,
+    version       bigint      not null default 0, -- of what partner.changed tells
+    created_at    timestamptz not null,
+    primary key (tenant_id, partner_id),
+    constraint partners_referral_code unique (tenant_id, referral_code),
+    constraint partners_external_ref unique (tenant_id, external_ref)
+);
+create index partners_email on partners (tenant_id, email, partner_id);
+create index partners_status on partners (tenant_id, status, partner_id);
+
+create table campaigns (
+    tenant_id    uuid        not null references tenants,
+    campaign_id  uuid        not null,
+    name         text        not null,
+    status       text        not null check (status in ('draft', 'active', 'paused', 'ended')),
+    starts_at    timestamptz,
+    ends_at      timestamptz check (ends_at > starts_at),
+    external_ref text        collate "C",
+    first        json,
+    created_at   timestamptz not null,
+    primary key (tenant_id, campaign_id),
+    constraint campaigns_external_ref unique (tenant_id, external_ref)
+);
+
+create table plans (
+    tenant_id           uuid        not null,
+    plan_id             uuid        not null,
+    campaign_id         uuid        not null,
+    name                text        not null,
+    commission_pct_e4   integer     not null check (commission_pct_e4 between 0 and 1000000),
+    conversion_centavos bigint      check (conversion_centavos > 0),
+    hold_days           integer     not null check (hold_days between 0 and 365),
+    external_ref        text        collate "C",
+    first               json,
+    created_at          timestamptz not null,
+    primary key (tenant_id, plan_id),
+    constraint plans_external_ref unique (tenant_id, external_ref),
+    foreign key (tenant_id, campaign_id) references campaigns
+);
+create index plans_campaign on plans (tenant_id, campaign_id, plan_id);
+
+create table links (
+    tenant_id   uuid not null,
+    campaign_id uuid not null,
+    partner_id  uuid not null,
+    link_id     uuid not null, -- grows with time: the order in which links are listed
+    primary key (tenant_id, campaign_id, partner_id),
+    foreign key (tenant_id, campaign_id) references campaigns,
+    foreign key (tenant_id, partner_id) references partners
+);
+create unique index links_order on links (tenant_id, campaign_id, link_id);
+
+-- A sale refers to rows that are never deleted, and was decided from them under the
+-- tenant's catalogue_version; foreign keys would lock those rows for every sale.
+create table sales (
+    tenant_id           uuid        not null,
+    sale_id             uuid        not null,
+    external_ref        text        collate "C" not null,
+    referral_code       text        collate "C" not null,
+    partner_id          uuid        not null,
+    campaign_id         uuid        not null,
+    plan_id             uuid        not null,
+    amount_centavos     bigint      not null check (amount_centavos between 1 and 99999999999),
+    commission_id       uuid        not null,
+    commission_pct_e4   integer     not null,
+    commission_centavos bigint      not null check (commission_centavos between 0 and amount_centavos),
+    refunded_centavos   bigint      not null default 0 check (refunded_centavos between 0 and amount_centavos),
+    hold_days           integer     not null,
+    sold_at             timestamptz not null,
+    customer_ref        text,
+    notes               text,
+    created_at          timestamptz not null,
+    primary key (tenant_id, sale_id),
+    constraint sales_external_ref unique (tenant_id, external_ref)
+);
