@@ -40,7 +40,11 @@ func Connect(config Config, log *zap.Logger) (*Bus, error) {
 		nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1), nats.ReconnectWait(250*time.Millisecond),
 		nats.ReconnectBufSize(-1), // nothing is published into the void: the outbox is the buffer
 		nats.PingInterval(10*time.Second), nats.MaxPingsOutstanding(2),
-		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) { log.Warn("nats is away", zap.Error(err)) }),
+		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
+			if err != nil { // nil: we have closed it ourselves
+				log.Warn("nats is away", zap.Error(err))
+			}
+		}),
 		nats.ReconnectHandler(func(*nats.Conn) { log.Info("nats is back") }),
 	)
 	if err != nil {

@@ -74,7 +74,7 @@ func (r *Relay) compare(ctx context.Context, now bus.Condition) error {
 				if err != nil {
 					return err
 				}
-				r.log.Warn("the stream may lack events; they are published again",
+				r.log.Info("the stream may lack events; they are published again",
 					zap.String("stream", r.stream.Name), zap.String("reason", reason), zap.Time("since", since), zap.Int64("events", n))
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/caarlos0/env/v11"
 	"go.uber.org/zap"
@@ -62,22 +63,21 @@ func environment() (map[string]string, error) {
 	return variables, nil
 }
 
-// NewLogger writes JSON lines to standard error. Of lines with one message, at most
-// a hundred a second are written, then every hundredth.
+// NewLogger writes JSON lines to standard error.
 func NewLogger(service, level string) (*zap.Logger, error) {
 	at, err := zapcore.ParseLevel(level)
 	if err != nil {
 		return nil, fmt.Errorf("LOG_LEVEL %q is none of debug, info, warn, error", level)
 	}
-	config := zap.NewProductionConfig()
-	config.Level = zap.NewAtomicLevelAt(at)
-	config.DisableCaller, config.DisableStacktrace = true, true
-	config.EncoderConfig.TimeKey = "time"
-	config.EncoderConfig.EncodeTime = zapcore.RFC3339NanoTimeEncoder
-	config.EncoderConfig.EncodeDuration = zapcore.StringDurationEncoder
-	log, err := config.Build()
-	if err != nil {
-		return nil, fmt.Errorf("make logger: %w", err)
-	}
-	return log.With(zap.String("service", service)), nil
+	return zap.New(LogCore(zapcore.Lock(os.Stderr), at)).With(zap.String("service", service)), nil
+}
+
+// LogCore writes JSON lines. Of lines with one message, a hundred a second are
+// written, then every hundredth, so that a storm of requests is not one of log lines.
+func LogCore(out zapcore.WriteSyncer, level zapcore.Level) zapcore.Core {
+	config := zap.NewProductionEncoderConfig()
+	config.TimeKey = "time"
+	config.EncodeTime = zapcore.RFC3339NanoTimeEncoder
+	config.EncodeDuration = zapcore.StringDurationEncoder
+	return zapcore.NewSamplerWithOptions(zapcore.NewCore(zapcore.NewJSONEncoder(config), out, level), time.Second, 100, 100)
 }

@@ -5,8 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
-	"net/http"
 	"net/http/httptest"
 	"testing"
 	"time"
@@ -14,6 +12,7 @@ import (
 	"go.uber.org/zap"
 
 	"partilha.dev/pkg/bus"
+	"partilha.dev/pkg/pgserver"
 	"partilha.dev/pkg/postgres"
 	"partilha.dev/pkg/service"
 	"partilha.dev/pkg/testkit"
@@ -34,35 +33,93 @@ type fixture struct {
 	service *Service
 	deps    service.Deps
 
+	database, nats string
+
 	tenant, key          string
 	partner, code        string
-	campaign, plan, name string
+	campaign, plan, link string // link is the address of the link of the two
 }
 
 // start runs a service on a new database. Without a URL of NATS it is on its own.
 func start(t *testing.T, natsURL string) *fixture {
 	t.Helper()
-	f := &fixture{t: t, code: "ana.souza"}
-	f.run(testkit.Database(t, Migrations...), natsURL)
-	f.tenant = f.admin("POST", "/admin/v1/tenants", `{"name":"Loja"}`).want(201).text("tenant_id")
-	f.key = f.admin("POST", "/admin/v1/tenants/"+f.tenant+"/api-keys", `{"name":"test"}`).want(201).text("api_key")
-	f.fill()
+	return startOn(t, testkit.Database(t, Migrations...), natsURL)
+}
+
+func startOn(t *testing.T, database, natsURL string) *fixture {
+	t.Helper()
+	f := &fixture{t: t, database: database, nats: natsURL}
+	f.run()
+	f.enrol("ana.souza")
 	return f
 }
 
-func (f *fixture) run(database, natsURL string) {
+// startOnOwnServer runs a service on a PostgreSQL that the test may kill.
+func startOnOwnServer(t *testing.T) (*fixture, *pgserver.Server) {
+	t.Helper()
+	server := testkit.Postgres(t)
+	if err := server.CreateDatabase(t.Context(), "sales"); err != nil {
+		t.Fatal(err)
+	}
+	if err := postgres.Migrate(t.Context(), server.URL("sales"), Migrations...); err != nil {
+		t.Fatal(err)
+	}
+	return startOn(t, server.URL("sales"), nowhere), server
+}
+
+// replica is the same tenant at another instance of the service on the same database.
+func (f *fixture) replica() *fixture {
+	f.t.Helper()
+	other := *f
+	other.run()
+	return &other
+}
+
+// stranger is another tenant, with a catalogue of its own, at the same instance.
+func (f *fixture) stranger() *fixture {
+	f.t.Helper()
+	other := *f
+	other.enrol("bia.lima")
+	return &other
+}
+
+// in is the fixture for a subtest, which must fail by itself.
+func (f *fixture) in(t *testing.T) *fixture {
+	inner := *f
+	inner.t = t
+	return &inner
+}
+
+// with is the same tenant calling with another key.
+func (f *fixture) with(key string) *fixture {
+	other := *f
+	other.key = key
+	return &other
+}
+
+// connect makes what a service is given: a pool, a bus, a clock.
+func (f *fixture) connect() service.Deps {
 	t := f.t
-	pool, err := postgres.Open(t.Context(), database, 16)
+	t.Helper()
+	pool, err := postgres.Open(t.Context(), f.database, 16)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(pool.Close)
-	b, err := bus.Connect(bus.Config{URL: natsURL, Name: t.Name()}, zap.NewNop())
+	b, err := bus.Connect(bus.Config{URL: f.nats, Name: t.Name()}, zap.NewNop())
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(b.Close)
-	f.deps = service.Deps{Pool: pool, Bus: b, Log: zap.NewNop(), Now: time.Now}
+	return service.Deps{Pool: pool, Bus: b, Log: zap.NewNop(), Now: time.Now}
+}
+
+// run wires a service, runs it and answers at a new address.
+func (f *fixture) run() {
+	t := f.t
+	t.Helper()
+	var err error
+	f.deps = f.connect()
 	f.service, err = New(t.Context(), Config{AdminToken: operatorToken}, f.deps)
 	if err != nil {
 		t.Fatal(err)
@@ -81,12 +138,22 @@ func (f *fixture) run(database, natsURL string) {
 	f.url = server.URL
 }
 
+// enrol makes a tenant with a key and a catalogue, and calls as that tenant from now on.
+func (f *fixture) enrol(code string) {
+	f.t.Helper()
+	f.code = code
+	f.tenant = f.admin("POST", "/admin/v1/tenants", `{"name":"Loja"}`).want(201).text("tenant_id")
+	f.key = f.admin("POST", "/admin/v1/tenants/"+f.tenant+"/api-keys", `{"name":"test"}`).want(201).text("api_key")
+	f.fill()
+}
+
 // fill makes a partner, a campaign with a plan of 5 %, and the link between them.
 func (f *fixture) fill() {
 	f.partner = f.post("/api/v1/partners", `{"name":"Ana","referral_code":"`+f.code+`"}`).want(201).text("partner_id")
 	f.campaign = f.post("/api/v1/campaigns", `{"name":"Verão"}`).want(201).text("campaign_id")
 	f.plan = f.post("/api/v1/campaigns/"+f.campaign+"/plans", `{"name":"5 %","commission_pct":5}`).want(201).text("plan_id")
-	f.call("PUT", "/api/v1/campaigns/"+f.campaign+"/partners/"+f.partner, "").want(204)
+	f.link = "/api/v1/campaigns/" + f.campaign + "/partners/" + f.partner
+	f.call("PUT", f.link, "").want(204)
 }
 
 // sale is the body of a valid report, with members changed or, where the value is
@@ -121,88 +188,6 @@ func quoted(text string) string {
 	return string(raw)
 }
 
-func (f *fixture) post(path, body string) *response { return f.call("POST", path, body) }
-func (f *fixture) get(path string) *response        { return f.call("GET", path, "") }
-
-func (f *fixture) call(method, path, body string) *response {
-	f.t.Helper()
-	return f.send(method, path, body, "Authorization", "Bearer "+f.key)
-}
-
-func (f *fixture) admin(method, path, body string) *response {
-	f.t.Helper()
-	return f.send(method, path, body, "Authorization", "Bearer "+operatorToken)
-}
-
-// send makes one call with these headers, given as name, value, name, value.
-func (f *fixture) send(method, path, body string, headers ...string) *response {
-	f.t.Helper()
-	request, err := http.NewRequest(method, f.url+path, bytes.NewReader([]byte(body)))
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	for i := 0; i < len(headers); i += 2 {
-		request.Header.Add(headers[i], headers[i+1])
-	}
-	answer, err := http.DefaultClient.Do(request)
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	defer answer.Body.Close()
-	raw, err := io.ReadAll(answer.Body)
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	return &response{t: f.t, Response: answer, raw: raw, about: method + " " + path + " " + body}
-}
-
-// response is an answer together with what was asked.
-type response struct {
-	*http.Response
-	t     *testing.T
-	raw   []byte
-	about string
-}
-
-// want fails the test unless the status is as expected.
-func (r *response) want(status int) *response {
-	r.t.Helper()
-	if r.StatusCode != status {
-		about := r.about
-		if len(about) > 300 {
-			about = about[:300] + "…"
-		}
-		r.t.Fatalf("%s: answered %d, want %d: %s", about, r.StatusCode, status, r.raw)
-	}
-	return r
-}
-
-// refused fails the test unless the answer is that status with that code.
-func (r *response) refused(status int, code string) *response {
-	r.t.Helper()
-	if got := r.want(status).text("code"); got != code {
-		r.t.Fatalf("%s: code %s, want %s: %s", r.about, got, code, r.raw)
-	}
-	return r
-}
-
-func (r *response) object() map[string]any {
-	r.t.Helper()
-	var object map[string]any
-	decoder := json.NewDecoder(bytes.NewReader(r.raw))
-	decoder.UseNumber()
-	if err := decoder.Decode(&object); err != nil {
-		r.t.Fatalf("%s: %v in %s", r.about, err, r.raw)
-	}
-	return object
-}
-
-// text is a member as text, whatever its type.
-func (r *response) text(name string) string {
-	r.t.Helper()
-	return fmt.Sprint(r.object()[name])
-}
-
 // rows is how many rows a table has.
 func (f *fixture) rows(table string) (n int) {
 	f.t.Helper()
@@ -210,4 +195,32 @@ func (f *fixture) rows(table string) (n int) {
 		f.t.Fatal(err)
 	}
 	return n
+}
+
+// content is everything that the service has recorded, table by table; when a key was
+// last used, and what waits to be published, are not part of it.
+func (f *fixture) content() map[string]string {
+	f.t.Helper()
+	content := map[string]string{}
+	for _, table := range []string{"tenants", "api_keys", "partners", "campaigns", "plans", "links", "sales", "outbox"} {
+		var rows string
+		query := "select coalesce(string_agg(line, E'\\n' order by line), '') from (select (to_jsonb(r) - 'last_used_at')::text as line from " + table + " r) rows"
+		if err := f.deps.Pool.QueryRow(f.t.Context(), query).Scan(&rows); err != nil {
+			f.t.Fatal(err)
+		}
+		content[table] = rows
+	}
+	return content
+}
+
+// recordsNothing fails the test if work changes anything that is recorded.
+func (f *fixture) recordsNothing(work func()) {
+	f.t.Helper()
+	before := f.content()
+	work()
+	for table, rows := range f.content() {
+		if rows != before[table] {
+			f.t.Errorf("%s changed from\n%s\nto\n%s", table, before[table], rows)
+		}
+	}
 }

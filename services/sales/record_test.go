@@ -6,6 +6,7 @@ import (
 )
 
 func TestTheFirstReportOfASaleRecordsIt(t *testing.T) {
+	t.Parallel()
 	f := start(t, nowhere)
 	answer := f.post("/api/v1/sales", f.sale("order-1")).want(201)
 	if answer.text("idempotent") != "false" || answer.text("commission_amount_brl") != "5.03" {
@@ -27,6 +28,7 @@ func TestTheFirstReportOfASaleRecordsIt(t *testing.T) {
 }
 
 func TestARepeatAnswersTheFirstResult(t *testing.T) {
+	t.Parallel()
 	f := start(t, nowhere)
 	first := f.post("/api/v1/sales", f.sale("order-1")).want(201)
 	again := f.post("/api/v1/sales", f.sale("order-1")).want(200)
@@ -47,6 +49,7 @@ func TestARepeatAnswersTheFirstResult(t *testing.T) {
 }
 
 func TestARepeatThatSaysSomethingElseIsToldWhat(t *testing.T) {
+	t.Parallel()
 	f := start(t, nowhere)
 	f.post("/api/v1/sales", f.sale("order-1", "sold_at", `"2026-03-01T12:00:00-03:00"`, "notes", `"a"`)).want(201)
 	for name, row := range map[string]struct {
@@ -63,7 +66,7 @@ func TestARepeatThatSaysSomethingElseIsToldWhat(t *testing.T) {
 		"a campaign that is not there": {f.sale("order-1", "campaign_id", quoted(f.plan), "notes", `"a"`), "campaign_id"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			answer := f.post("/api/v1/sales", row.body).want(200)
+			answer := f.in(t).post("/api/v1/sales", row.body).want(200)
 			if got := answer.Header.Get("Idempotency-Mismatch"); got != row.want {
 				t.Errorf("Idempotency-Mismatch is %q, want %q", got, row.want)
 			}
@@ -75,6 +78,7 @@ func TestARepeatThatSaysSomethingElseIsToldWhat(t *testing.T) {
 }
 
 func TestCommissionsAreRoundedHalfAwayFromZero(t *testing.T) {
+	t.Parallel()
 	f := start(t, nowhere)
 	for i, row := range []struct{ amount, pct, want string }{
 		{"100.50", "5", "5.03"}, {"0.95", "30", "0.29"}, {"0.05", "10", "0.01"}, {"2.00", "28.75", "0.58"}, {"0.01", "10", "0.00"},

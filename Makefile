@@ -1,0 +1,38 @@
+# Partilha: what a person or CI does with this tree. Everything else is plain go.
+
+SHELL := /bin/bash
+MODULES := pkg services/sales services/commissions services/goals services/webhooks deploy/local deploy/e2e
+TOOLS := .bin
+
+.PHONY: help run test check bench soak tidy
+
+help: ## this list
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+
+run: ## set up and run everything on this machine, and show one sale all the way
+	@go build -o $(TOOLS)/partilha ./deploy/local
+	@exec $(TOOLS)/partilha
+
+test: ## set up and run every test, with the race detector, on a real PostgreSQL and NATS
+	@go run ./deploy/local/setup
+	go test -race -timeout 15m $(MODULES:%=./%/...)
+
+check: $(TOOLS)/staticcheck ## formatting, vet, linter, and that generated files are up to date
+	@unformatted="$$(gofmt -l $(MODULES))"; if [ -n "$$unformatted" ]; then echo "run gofmt -w on:"; echo "$$unformatted"; exit 1; fi
+	go vet $(MODULES:%=./%/...)
+	$(TOOLS)/staticcheck $(MODULES:%=./%/...)
+	@for m in $(MODULES); do (cd $$m && GOWORK=off go mod tidy -diff) || { echo "run make tidy: $$m/go.mod is not tidy"; exit 1; }; done
+
+$(TOOLS)/staticcheck: deploy/tools/go.mod
+	@cd deploy/tools && GOWORK=off go build -o ../../$@ honnef.co/go/tools/cmd/staticcheck
+
+tidy: ## bring every go.mod up to date
+	@for m in $(MODULES) deploy/tools; do (cd $$m && GOWORK=off go mod tidy); done
+
+bench: ## measure against the yardstick, in one run
+	@go run ./deploy/local/setup
+	go run ./deploy/e2e/bench $(BENCH)
+
+soak: ## ten minutes at full load, everything counted at the end
+	@go run ./deploy/local/setup
+	go run ./deploy/e2e/bench soak $(SOAK)

@@ -1,0 +1,100 @@
+// Package commissions is the service that knows what every partner has earned.
+//
+// It listens to the sales service: a recorded sale earns exactly one commission, whose
+// id and amount came with the event. It tells of each one on the COMMISSIONS stream and
+// answers who earned what, and how that came about. It never asks another service.
+package commissions
+
+import (
+	"context"
+	"embed"
+	"fmt"
+	"io/fs"
+	"net/http"
+
+	"partilha.dev/pkg/auth"
+	"partilha.dev/pkg/bus"
+	"partilha.dev/pkg/event"
+	"partilha.dev/pkg/openapi"
+	"partilha.dev/pkg/outbox"
+	"partilha.dev/pkg/postgres"
+	"partilha.dev/pkg/service"
+	"partilha.dev/pkg/web"
+)
+
+//go:embed migrations/*.sql
+var migrations embed.FS
+
+//go:embed openapi.yaml
+var document []byte
+
+// Migrations are all the tables of the service's database.
+var Migrations = []postgres.Schema{
+	outbox.Schema, bus.Schema, auth.Schema,
+	{Name: "commissions", FS: sub(migrations)},
+}
+
+func sub(files embed.FS) fs.FS {
+	root, err := fs.Sub(files, "migrations")
+	if err != nil {
+		panic(err) // the folder is compiled in
+	}
+	return root
+}
+
+// Config is what the service alone reads from its environment: nothing.
+type Config struct{}
+
+// Service is the commissions service, wired and not yet running.
+type Service struct {
+	deps    service.Deps
+	keys    *auth.Copy
+	relay   *outbox.Relay
+	handler http.Handler
+}
+
+// Document returns the service's OpenAPI document. It fails only where the document
+// that is compiled in is wrong in itself.
+func Document() (*openapi.Document, error) { return openapi.Load(document) }
+
+// New wires the service. It reads the known keys from the database, which must be
+// migrated; NATS may be away.
+func New(ctx context.Context, _ Config, deps service.Deps) (*Service, error) {
+	doc, err := Document()
+	if err != nil {
+		return nil, err
+	}
+	keys, err := auth.NewCopy(ctx, deps.Pool, deps.Bus, deps.Log, deps.Now)
+	if err != nil {
+		return nil, fmt.Errorf("start commissions: %w", err)
+	}
+	s := &Service{deps: deps, keys: keys, relay: outbox.NewRelay(deps.Pool, deps.Bus, bus.Commissions, deps.Log)}
+	api, err := web.API{
+		Document: doc, Routes: s.routes(), Keys: keys,
+		Limiter: deps.Limiter, Log: deps.Log, Now: deps.Now,
+	}.Handler()
+	if err != nil {
+		return nil, fmt.Errorf("start commissions: %w", err)
+	}
+	s.handler = web.System{Document: doc, Ready: deps.Ready}.Around(api)
+	return s, nil
+}
+
+// Handler answers the API and the system's addresses.
+func (s *Service) Handler() http.Handler { return s.handler }
+
+// Run follows the keys, handles events and publishes the service's own, until ctx ends.
+// What is unfinished by then is taken up by the next run.
+func (s *Service) Run(ctx context.Context) error {
+	return service.RunAll(ctx, s.keys.Run, s.relay.Run, s.deps.Consume(s.Consumers()))
+}
+
+// Consumers are what the service listens to: everything of the SALES stream that earns
+// somebody something, and who the partners are.
+func (s *Service) Consumers() []bus.Consumer {
+	return []bus.Consumer{
+		bus.On[event.SaleRecorded]("commissions-earn", s.earn),
+		bus.On[event.PartnerCreated]("commissions-partner-created", s.partnerCreated),
+		bus.On[event.PartnerChanged]("commissions-partner-changed", s.partnerChanged),
+	}
+}

@@ -1,0 +1,233 @@
+package commissions
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"partilha.dev/pkg/bus"
+	"partilha.dev/pkg/event"
+	"partilha.dev/pkg/testkit"
+)
+
+const soon = 30 * time.Second
+
+// salesService stands for the owner of the SALES stream.
+type salesService struct {
+	t *testing.T
+	*bus.Bus
+	rounds    int
+	published uint64 // messages
+}
+
+func newSalesService(t *testing.T, url string) *salesService {
+	t.Helper()
+	s := &salesService{t: t, Bus: connect(t, url)}
+	if err := s.EnsureStream(t.Context(), bus.Sales); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// publish sends the events in this order, each time under message ids of their own.
+func (s *salesService) publish(events ...event.Sealed) {
+	s.t.Helper()
+	s.rounds++
+	outgoing := make([]bus.Outgoing, len(events))
+	for i, e := range events {
+		outgoing[i] = bus.Outgoing{Sealed: e, MessageID: fmt.Sprintf("%s:r%d", e.ID, s.rounds)}
+	}
+	if stored, err := s.Publish(s.t.Context(), outgoing); err != nil || len(stored) != len(events) {
+		s.t.Fatalf("published %d of %d: %v", len(stored), len(events), err)
+	}
+	s.published += uint64(len(events))
+}
+
+// sealed fixes the bytes of an event as the sales service would.
+func sealed[T event.Payload](t *testing.T, tenant uuid.UUID, cause string, at time.Time, data T) event.Sealed {
+	t.Helper()
+	e, err := event.Seal(tenant, cause, at, data, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+func sealedSale(t *testing.T, sold event.Event[event.SaleRecorded]) event.Sealed {
+	t.Helper()
+	return sealed(t, sold.TenantID, sold.Data.SaleID.String(), sold.CreatedAt, sold.Data)
+}
+
+// settle waits until everything that was published is handled or parked, and the
+// outbox is empty.
+func (f *fixture) settle(sales *salesService) {
+	f.t.Helper()
+	testkit.Eventually(f.t, soon, "the stream is handled", func() bool {
+		var delivered uint64 // each event has one consumer
+		for _, consumer := range f.Consumers() {
+			durable, err := f.deps.Bus.JetStream().Consumer(f.t.Context(), bus.Sales.Name, consumer.Name)
+			if err != nil || durable.CachedInfo().NumPending > 0 || durable.CachedInfo().NumAckPending > 0 {
+				return false
+			}
+			delivered += durable.CachedInfo().Delivered.Consumer
+		}
+		return delivered >= sales.published && len(f.dump(`select * from outbox_pending`)) == 0
+	})
+}
+
+// told is how many events the service's own stream holds.
+func (f *fixture) told() uint64 {
+	f.t.Helper()
+	stream, err := f.deps.Bus.JetStream().Stream(f.t.Context(), bus.Commissions.Name)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return stream.CachedInfo().State.Msgs
+}
+
+func same(t *testing.T, before, after map[string][]string) {
+	t.Helper()
+	for _, table := range slices.Sorted(maps.Keys(before)) {
+		if !slices.Equal(before[table], after[table]) {
+			t.Errorf("%s was\n%s\nand is\n%s", table, strings.Join(before[table], "\n"), strings.Join(after[table], "\n"))
+		}
+	}
+}
+
+// season is a stream of some tenants' sales and partners.
+func season(t *testing.T, now time.Time) (events []event.Sealed, sales int) {
+	for range 3 {
+		tenant, partner := newID(), newID()
+		events = append(events,
+			sealed(t, tenant, partner.String(), now, created(tenant, partner).Data),
+			sealed(t, tenant, partner.String()+"/1", now, changed(tenant, partner, 1, "Ana", "active").Data),
+			sealed(t, tenant, partner.String()+"/2", now, changed(tenant, partner, 2, "Ana Lima", "suspended").Data))
+		for i := range 40 {
+			sold := sale(tenant, now.Add(time.Duration(i)*time.Millisecond), soldBy(partner), func(s *event.SaleRecorded) { s.HoldDays = i % 3 })
+			events = append(events, sealedSale(t, sold))
+			sales++
+		}
+	}
+	return events, sales
+}
+
+func TestEverySaleOfTheStreamBecomesOneCommissionAndOneEvent(t *testing.T) {
+	nats := testkit.NATS(t)
+	f := prepare(t, nats.URL()).wire()
+	events, sold := season(t, f.now)
+	sales := newSalesService(t, nats.URL())
+	sales.publish(events...)
+	f.run()
+	f.settle(sales)
+	if n := len(f.dump(`select commission_id from commissions`)); n != sold {
+		t.Errorf("%d commissions of %d sales", n, sold)
+	}
+	if n := f.told(); n != uint64(sold) {
+		t.Errorf("%d events of %d sales", n, sold)
+	}
+	if partners := f.dump(`select name, version from partners`); !slices.Equal(partners, []string{`("Ana Lima",2)`, `("Ana Lima",2)`, `("Ana Lima",2)`}) {
+		t.Errorf("partners %v", partners)
+	}
+	if parked := f.dump(`select * from parked_events`); len(parked) != 0 {
+		t.Errorf("parked %v", parked)
+	}
+}
+
+func TestTheWholeStreamAgainInAnyOrderChangesNothing(t *testing.T) {
+	nats := testkit.NATS(t)
+	f := prepare(t, nats.URL()).wire()
+	sales := newSalesService(t, nats.URL())
+	events, _ := season(t, f.now)
+	sales.publish(events...)
+	stop := f.run()
+	f.settle(sales)
+	before, told := f.state(), f.told()
+
+	f.now = f.now.Add(time.Hour) // whatever were written now would bear another time
+	rand.Shuffle(len(events), func(i, j int) { events[i], events[j] = events[j], events[i] })
+	sales.publish(events...)
+	f.settle(sales)
+	stop()
+	same(t, before, f.state())
+	if n := f.told(); n != told {
+		t.Errorf("%d events are told, %d were", n, told)
+	}
+}
+
+func TestTheOrderOfTheStreamDecidesNothing(t *testing.T) {
+	events, _ := season(t, event.Instant(time.Now()))
+	var outcomes []map[string][]string
+	for range 2 {
+		nats := testkit.NATS(t)
+		f := prepare(t, nats.URL()).wire()
+		sales := newSalesService(t, nats.URL())
+		sales.publish(events...)
+		f.run()
+		f.settle(sales)
+		outcomes = append(outcomes, map[string][]string{
+			"commissions": f.dump(`select * from commissions`),
+			"partners":    f.dump(`select * from partners`),
+			"events told": f.dump(`select event_id, tenant_id from outbox`),
+		})
+		rand.Shuffle(len(events), func(i, j int) { events[i], events[j] = events[j], events[i] })
+	}
+	same(t, outcomes[0], outcomes[1])
+}
+
+func TestABadEventIsParkedAndItsNeighboursAreHandled(t *testing.T) {
+	nats := testkit.NATS(t)
+	f := prepare(t, nats.URL()).wire()
+	tenant := newID()
+	good := []event.Event[event.SaleRecorded]{sale(tenant, f.now), sale(tenant, f.now), sale(tenant, f.now)}
+	wrong := sealedSale(t, sale(tenant, f.now, worth(100_00, 5_0000, 5_01)))
+	unreadable := sealedSale(t, sale(tenant, f.now))
+	unreadable.Body = []byte(strings.Replace(string(unreadable.Body), `"amount_brl":259.35`, `"amount_brl":"259.35"`, 1))
+	second := sale(tenant, f.now, func(s *event.SaleRecorded) { s.SaleID = good[0].Data.SaleID })
+	doubled := sealed(t, tenant, "another cause", f.now, second.Data)
+	nobody := sealed(t, tenant, "nobody", f.now, created(tenant, uuid.Nil).Data)
+	partner := sealed(t, tenant, "somebody", f.now, created(tenant, newID()).Data)
+
+	sales := newSalesService(t, nats.URL())
+	sales.publish(sealedSale(t, good[0]), wrong, sealedSale(t, good[1]), unreadable, doubled, nobody, partner, sealedSale(t, good[2]))
+	f.run()
+	f.settle(sales)
+
+	for _, sold := range good {
+		if _, err := f.commission(t.Context(), tenant, sold.Data.CommissionID); err != nil {
+			t.Errorf("a neighbour: %v", err)
+		}
+	}
+	if n := len(f.dump(`select * from commissions`)); n != len(good) {
+		t.Errorf("%d commissions", n)
+	}
+	if n := len(f.dump(`select * from partners`)); n != 1 {
+		t.Errorf("%d partners", n)
+	}
+	parked, err := bus.ListParked(t.Context(), f.deps.Pool, 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reasons := map[event.ID]string{}
+	for _, p := range parked {
+		reasons[p.ID] = p.Reason
+	}
+	for id, reason := range map[event.ID]string{
+		wrong.ID:      "commission_amount_brl is 5.01, but 5 percent of 100.00 is 5.00",
+		unreadable.ID: "read event sale.recorded",
+		doubled.ID:    "the sale has a commission already",
+		nobody.ID:     "partner_id is missing",
+	} {
+		if !strings.Contains(reasons[id], reason) {
+			t.Errorf("parked as %q, want %q", reasons[id], reason)
+		}
+	}
+	if len(parked) != 4 {
+		t.Errorf("%d events are parked", len(parked))
+	}
+}

@@ -1,0 +1,91 @@
+// Package goals follows how close partners come to what they are meant to reach.
+//
+// It keeps one fact for every sale that it hears of, adds it to the totals of the
+// goals that count it, and tells once when a total has come up to its target. A goal
+// that looks back is filled from the facts in the transaction that makes it, so that
+// a total is at every moment the sum of the facts that it stands for.
+package goals
+
+import (
+	"context"
+	"embed"
+	"fmt"
+	"io/fs"
+	"net/http"
+
+	"partilha.dev/pkg/auth"
+	"partilha.dev/pkg/bus"
+	"partilha.dev/pkg/openapi"
+	"partilha.dev/pkg/outbox"
+	"partilha.dev/pkg/postgres"
+	"partilha.dev/pkg/service"
+	"partilha.dev/pkg/web"
+)
+
+//go:embed migrations/*.sql
+var migrations embed.FS
+
+//go:embed openapi.yaml
+var document []byte
+
+// Migrations are all tables of the service's database.
+var Migrations = []postgres.Schema{outbox.Schema, bus.Schema, auth.Schema, {Name: "goals", FS: migrationFiles()}}
+
+func migrationFiles() fs.FS {
+	root, err := fs.Sub(migrations, "migrations")
+	if err != nil {
+		panic(err) // the folder is compiled in
+	}
+	return root
+}
+
+// Document is the service's part of the API.
+func Document() (*openapi.Document, error) { return openapi.Load(document) }
+
+// Config is what only this service is configured with: nothing.
+type Config struct{}
+
+// Service is the goals service.
+type Service struct {
+	deps    service.Deps
+	handler http.Handler
+	keys    *auth.Copy
+	relay   *outbox.Relay
+}
+
+// New wires the service and reads the keys that its database remembers. It starts
+// nothing.
+func New(ctx context.Context, _ Config, deps service.Deps) (*Service, error) {
+	doc, err := Document()
+	if err != nil {
+		return nil, err
+	}
+	s := &Service{deps: deps, relay: outbox.NewRelay(deps.Pool, deps.Bus, bus.Goals, deps.Log)}
+	if s.keys, err = auth.NewCopy(ctx, deps.Pool, deps.Bus, deps.Log, deps.Now); err != nil {
+		return nil, fmt.Errorf("load keys: %w", err)
+	}
+	api, err := web.API{
+		Document: doc, Routes: s.routes(), Keys: s.keys,
+		Limiter: deps.Limiter, Log: deps.Log, Now: deps.Now,
+	}.Handler()
+	if err != nil {
+		return nil, fmt.Errorf("build the API: %w", err)
+	}
+	s.handler = web.System{Document: doc, Ready: deps.Ready}.Around(api)
+	return s, nil
+}
+
+// Handler answers the goals, their progress, and the system's own addresses.
+func (s *Service) Handler() http.Handler { return s.handler }
+
+// Run counts sales, publishes events and follows the keys until ctx ends.
+func (s *Service) Run(ctx context.Context) error {
+	return service.RunAll(ctx, s.keys.Run, s.relay.Run, s.deps.Consume(s.Consumers()))
+}
+
+// Consumers are what the service listens to.
+func (s *Service) Consumers() []bus.Consumer {
+	return []bus.Consumer{
+		bus.On("goals-count", s.count), // sale.recorded
+	}
+}

@@ -1,0 +1,19 @@
+package goals
+
+import (
+	"partilha.dev/pkg/auth"
+	"partilha.dev/pkg/web"
+)
+
+func (s *Service) routes() []web.Route {
+	var (
+		write = web.Scope(auth.GoalsWrite)
+		read  = web.Scope(auth.GoalsRead)
+	)
+	return []web.Route{
+		{Method: "POST", Pattern: "/api/v1/goals", Access: write, Handle: s.createGoal},
+		{Method: "GET", Pattern: "/api/v1/goals", Access: read, Handle: s.listGoals},
+		{Method: "GET", Pattern: "/api/v1/goals/{goal_id}", Access: read, Handle: s.getGoal},
+		{Method: "GET", Pattern: "/api/v1/goals/{goal_id}/progress", Access: read, Handle: s.listProgress},
+	}
+}

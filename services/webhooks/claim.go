@@ -1,0 +1,112 @@
+package webhooks
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"partilha.dev/pkg/event"
+	"partilha.dev/pkg/postgres"
+)
+
+// The states of a delivery. It is claimed once: from sending on it never goes back to
+// ready, unless its very claimant knows that it has not sent a byte.
+const (
+	stateReady     = "ready"
+	stateSending   = "sending"
+	stateDelivered = "delivered"
+	stateFailed    = "failed"
+	stateUnknown   = "unknown" // its worker died; the receiver may have it or not
+	stateSkipped   = "skipped" // its endpoint was deleted or disabled before it was sent
+)
+
+// claimed is one delivery that this worker, and no other, may send.
+type claimed struct {
+	lane
+	id          uuid.UUID
+	claim       uuid.UUID
+	createdAt   time.Time // of the event
+	eventID     event.ID
+	name        string
+	body        []byte
+	traceparent string
+	url         string
+	sealed      []byte // the endpoint's secret
+}
+
+// The oldest deliveries of each lane, as many as it was granted. What another worker is
+// just claiming is passed over, not waited for. No lane has a delivery of an event from
+// before $4, which spares a look at older partitions.
+const claimStatement = `
+with picked as (
+	select next.*, p.url, p.secret
+	from unnest($1::uuid[], $2::uuid[], $3::integer[]) as granted (tenant_id, endpoint_id, slots)
+	join endpoints p on p.tenant_id = granted.tenant_id and p.endpoint_id = granted.endpoint_id
+		and p.deleted_at is null and p.disabled_reason is null
+	cross join lateral (
+		select d.tenant_id, d.delivery_id, d.created_at, d.endpoint_id, d.event_id from deliveries d
+		where d.tenant_id = granted.tenant_id and d.endpoint_id = granted.endpoint_id and d.state = 'ready'
+			and d.created_at >= $4
+		order by d.delivery_id limit granted.slots
+		for update skip locked) next),
+taken as (
+	update deliveries d set state = 'sending', claim = $5, claimed_at = now()
+	from picked
+	where d.tenant_id = picked.tenant_id and d.delivery_id = picked.delivery_id and d.created_at = picked.created_at
+		and d.created_at >= $4
+	returning picked.*)
+select taken.tenant_id, taken.endpoint_id, taken.delivery_id, taken.created_at, taken.event_id, taken.url, taken.secret,
+	e.name, e.body, e.traceparent
+from taken
+join events e on e.tenant_id = taken.tenant_id and e.event_id = taken.event_id and e.created_at = taken.created_at
+	and e.created_at >= $4
+order by taken.delivery_id`
+
+// take claims deliveries of the lanes under the token. When it returns without an error
+// the claim is committed: the statement is a transaction of its own, whose rows count
+// only once the server has said that it is done. After an error the claim may or may
+// not have been made.
+func take(ctx context.Context, pool *pgxpool.Pool, grants []grant, token uuid.UUID) ([]claimed, error) {
+	tenants := make([]uuid.UUID, len(grants))
+	endpoints := make([]uuid.UUID, len(grants))
+	slots := make([]int, len(grants))
+	oldest := grants[0].since
+	for i, g := range grants {
+		tenants[i], endpoints[i], slots[i] = g.tenant, g.endpoint, g.slots
+		if g.since.Before(oldest) {
+			oldest = g.since
+		}
+	}
+	rows, err := pool.Query(ctx, claimStatement, tenants, endpoints, slots, oldest, token)
+	if err != nil {
+		return nil, fmt.Errorf("claim deliveries: %w", postgres.Explain(err))
+	}
+	jobs, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (job claimed, err error) {
+		var eventID [16]byte
+		err = row.Scan(&job.tenant, &job.endpoint, &job.id, &job.createdAt, &eventID, &job.url, &job.sealed,
+			&job.name, &job.body, &job.traceparent)
+		job.eventID, job.claim = eventID, token
+		return job, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("claim deliveries: %w", postgres.Explain(err))
+	}
+	return jobs, nil
+}
+
+const releaseStatement = `
+update deliveries set state = 'ready', claim = null, claimed_at = null
+where claim = any($1::uuid[]) and state = 'sending' and ($2::uuid[] is null or delivery_id = any($2))`
+
+// release puts back what was claimed under the tokens and has surely not been sent:
+// the deliveries of these ids, or all of them where ids is nil.
+func release(ctx context.Context, pool *pgxpool.Pool, tokens, ids []uuid.UUID) error {
+	if _, err := pool.Exec(ctx, releaseStatement, tokens, ids); err != nil {
+		return fmt.Errorf("release claims: %w", postgres.Explain(err))
+	}
+	return nil
+}

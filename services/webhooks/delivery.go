@@ -1,0 +1,186 @@
+package webhooks
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"partilha.dev/pkg/event"
+	"partilha.dev/pkg/openapi"
+	"partilha.dev/pkg/postgres"
+	"partilha.dev/pkg/web"
+)
+
+// statusPending is how the API shows a delivery that has no outcome yet.
+const statusPending = "pending"
+
+// delivery is one event on its way to one endpoint, as the API shows it.
+type delivery struct {
+	ID         uuid.UUID     `json:"delivery_id"`
+	EventID    event.ID      `json:"event_id"`
+	EndpointID uuid.UUID     `json:"endpoint_id"`
+	Status     string        `json:"status"`
+	Attempts   []attemptView `json:"attempts"`
+}
+
+// attemptView is one sending as the API shows it.
+type attemptView struct {
+	At         openapi.Time `json:"at"`
+	DurationMS *int         `json:"duration_ms"`
+	StatusCode *int         `json:"status_code"`
+	Error      *string      `json:"error"`
+	Excerpt    *string      `json:"response_excerpt"`
+}
+
+// listDeliveries answers a page of the tenant's deliveries, those of the newest events
+// first.
+func (s *Service) listDeliveries(call *web.Call) (web.Answer, error) {
+	if err := call.Query("limit", "cursor", "endpoint_id"); err != nil {
+		return web.Answer{}, err
+	}
+	page, err := call.Page()
+	if err != nil {
+		return web.Answer{}, err
+	}
+	endpointID, err := call.QueryID("endpoint_id")
+	if err != nil {
+		return web.Answer{}, err
+	}
+	rows, err := s.deliveries(call.Context(), call.Tenant(), page, endpointID)
+	if err != nil {
+		return web.Answer{}, err
+	}
+	return web.Cut(page, rows, func(d delivery) uuid.UUID { return d.ID }), nil
+}
+
+// Each filter has a statement of its own, so that each is a walk along one index
+// whatever plan PostgreSQL keeps for it. No delivery of the page is of an event from
+// $3 or later, which spares a look at newer partitions.
+const (
+	listDeliveriesQuery = `
+with page as (
+	select * from deliveries
+	where tenant_id = $1 and delivery_id < $2 and created_at < $3
+	order by delivery_id desc limit $4)` + withAttempts
+
+	listDeliveriesOfEndpointQuery = `
+with page as (
+	select * from deliveries
+	where tenant_id = $1 and delivery_id < $2 and created_at < $3 and endpoint_id = $5
+	order by delivery_id desc limit $4)` + withAttempts
+
+	// withAttempts makes one row of each attempt of a delivery, or of its not having any.
+	withAttempts = `
+select ` + deliveryColumns + `
+from page d
+left join attempts a using (tenant_id, delivery_id, created_at)
+order by d.delivery_id desc, a.at`
+
+	// deliveryColumns are what collectDeliveries reads, in its order.
+	deliveryColumns = `d.delivery_id, d.event_id, d.endpoint_id, d.state,
+	a.at, a.duration_ms, a.status_code, a.error, a.response_excerpt`
+)
+
+// deliveries returns the rows of the page and, if there are more, one beyond it. A nil
+// endpoint does not narrow the list.
+func (s *Service) deliveries(ctx context.Context, tenant uuid.UUID, page web.Page, endpointID *uuid.UUID) ([]delivery, error) {
+	id := before(page)
+	_, until := createdWithin(id)
+	query, args := listDeliveriesQuery, []any{tenant, id, until, page.Limit + 1}
+	if endpointID != nil {
+		query, args = listDeliveriesOfEndpointQuery, append(args, *endpointID)
+	}
+	rows, err := s.deps.Pool.Query(ctx, query, args...)
+	if err != nil {
+		return nil, fmt.Errorf("list deliveries: %w", postgres.Explain(err))
+	}
+	list, err := collectDeliveries(rows)
+	if err != nil {
+		return nil, fmt.Errorf("list deliveries: %w", postgres.Explain(err))
+	}
+	return list, nil
+}
+
+// collectDeliveries reads rows of deliveryColumns and then the extra columns, of which
+// the last row's stay. Rows of one delivery follow each other, its attempts in order.
+func collectDeliveries(rows pgx.Rows, extra ...any) (list []delivery, err error) {
+	var d delivery
+	var id [16]byte
+	var at *time.Time
+	var a attemptView
+	columns := []any{&d.ID, &id, &d.EndpointID, &d.Status, &at, &a.DurationMS, &a.StatusCode, &a.Error, &a.Excerpt}
+	_, err = pgx.ForEachRow(rows, append(columns, extra...), func() error {
+		if len(list) == 0 || list[len(list)-1].ID != d.ID {
+			d.EventID, d.Attempts = id, []attemptView{}
+			if d.Status == stateReady || d.Status == stateSending {
+				d.Status = statusPending
+			}
+			list = append(list, d)
+		}
+		if at != nil {
+			a.At.Time = *at
+			last := &list[len(list)-1]
+			last.Attempts = append(last.Attempts, a)
+		}
+		return nil
+	})
+	return list, err
+}
+
+// deliveryDetail is a delivery with the request that was sent for it, or would be sent
+// now; null where it was never signed and cannot be any more.
+type deliveryDetail struct {
+	delivery
+	Request *requestView `json:"request"`
+}
+
+// getDelivery answers one delivery of the tenant as it is now.
+func (s *Service) getDelivery(call *web.Call) (web.Answer, error) {
+	if err := call.Query(); err != nil {
+		return web.Answer{}, err
+	}
+	id, err := call.PathID("delivery_id")
+	if err != nil {
+		return web.Answer{}, err
+	}
+	found, err := s.delivery(call.Context(), call.Tenant(), id)
+	if err != nil {
+		return web.Answer{}, err
+	}
+	return web.Answer{Status: http.StatusOK, Body: found}, nil
+}
+
+const getDeliveryQuery = `
+select ` + deliveryColumns + `, e.name, e.body, p.url, p.secret, a.url, a.signature
+from deliveries d
+join events e using (tenant_id, event_id, created_at)
+join endpoints p using (tenant_id, endpoint_id)
+left join attempts a using (tenant_id, delivery_id, created_at)
+where tenant_id = $1 and delivery_id = $2 and created_at >= $3 and created_at < $4
+order by a.at`
+
+// delivery returns the tenant's delivery of that id. Another tenant's is not found.
+func (s *Service) delivery(ctx context.Context, tenant, id uuid.UUID) (deliveryDetail, error) {
+	from, until := createdWithin(id)
+	rows, err := s.deps.Pool.Query(ctx, getDeliveryQuery, tenant, id, from, until)
+	if err != nil {
+		return deliveryDetail{}, fmt.Errorf("read delivery %s: %w", id, postgres.Explain(err))
+	}
+	var r requestRow
+	found, err := collectDeliveries(rows, &r.event, &r.body, &r.url, &r.sealed, &r.sentTo, &r.signature)
+	switch {
+	case err != nil:
+		return deliveryDetail{}, fmt.Errorf("read delivery %s: %w", id, postgres.Explain(err))
+	case len(found) == 0:
+		return deliveryDetail{}, web.NotFound()
+	}
+	detail := deliveryDetail{delivery: found[0]}
+	if detail.Request, err = s.requestOf(detail.delivery, r); err != nil {
+		return deliveryDetail{}, fmt.Errorf("read delivery %s: %w", id, err)
+	}
+	return detail, nil
+}

@@ -1,0 +1,177 @@
+package webhooks
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"go.uber.org/zap"
+
+	"partilha.dev/pkg/service"
+	"partilha.dev/pkg/trace"
+)
+
+const (
+	claimWithin = 10 * time.Second
+	claimPause  = 250 * time.Millisecond // after a claim that failed
+	recordGrace = 5 * time.Second        // for the database to come back when the service stops
+)
+
+// dispatcher sends what is ready: it claims, waits for the commit, signs and posts,
+// once.
+type dispatcher struct {
+	pool     *pgxpool.Pool
+	log      *zap.Logger
+	sealer   *sealer
+	sender   *sender
+	lanes    *lanes
+	recorder *recorder
+	doubtful []uuid.UUID // tokens of claims of which nobody knows whether they were made
+	sending  sync.WaitGroup
+}
+
+func newDispatcher(deps service.Deps, sealer *sealer, sender *sender, concurrency int) *dispatcher {
+	d := &dispatcher{pool: deps.Pool, log: deps.Log, sealer: sealer, sender: sender, lanes: newLanes(concurrency)}
+	d.recorder = &recorder{
+		pool: deps.Pool, log: deps.Log, attempts: make(chan attempt, concurrency),
+		recorded: func(batch []attempt) {
+			finished := make([]lane, len(batch))
+			for i, a := range batch {
+				finished[i] = a.lane
+			}
+			d.lanes.done(finished)
+		},
+	}
+	return d
+}
+
+// run sends until ctx ends. It returns after every attempt under way has ended, which
+// takes no longer than one may last, and its outcome is recorded. It runs once.
+func (d *dispatcher) run(ctx context.Context) error {
+	recording, giveUp := context.WithCancel(context.WithoutCancel(ctx))
+	defer giveUp()
+	recorded := make(chan struct{})
+	go func() {
+		defer close(recorded)
+		d.recorder.run(recording)
+	}()
+
+	for ctx.Err() == nil {
+		select {
+		case <-ctx.Done():
+		case <-d.lanes.ready:
+			d.dispatch(ctx)
+		}
+	}
+	d.sending.Wait()
+	time.AfterFunc(recordGrace, giveUp)
+	close(d.recorder.attempts)
+	<-recorded
+	d.sender.close()
+	if err := d.releaseDoubtful(recording); err != nil {
+		d.log.Error("cannot put claimed deliveries back", zap.Error(err))
+	}
+	return nil
+}
+
+// dispatch claims and starts to send as much as there are free slots for.
+func (d *dispatcher) dispatch(ctx context.Context) {
+	grants := d.lanes.take()
+	if len(grants) == 0 {
+		return
+	}
+	token := uuid.New()
+	jobs, err := d.claim(ctx, grants, token)
+	if err != nil {
+		d.log.Error("cannot claim deliveries yet", zap.Int("endpoints", len(grants)), zap.Error(err))
+		d.lanes.refuse(grants)
+		d.doubtful = append(d.doubtful, token)
+		pause(ctx, claimPause)
+		return
+	}
+	if ctx.Err() != nil { // the service stops, and nothing of this has been sent
+		d.putBack(jobs)
+		d.lanes.refuse(grants)
+		return
+	}
+	count := make(map[lane]int, len(grants))
+	for _, job := range jobs {
+		count[job.lane]++
+	}
+	d.lanes.settle(grants, count)
+	d.start(ctx, jobs)
+}
+
+// claim takes deliveries under the token. Its outcome must be known even where ctx ends
+// meanwhile, so that this does not interrupt it.
+func (d *dispatcher) claim(ctx context.Context, grants []grant, token uuid.UUID) ([]claimed, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), claimWithin)
+	defer cancel()
+	if err := d.releaseDoubtful(ctx); err != nil {
+		return nil, err
+	}
+	return take(ctx, d.pool, grants, token)
+}
+
+// releaseDoubtful puts back what was claimed under tokens of which no answer came:
+// nothing of that has been sent.
+func (d *dispatcher) releaseDoubtful(ctx context.Context) error {
+	if len(d.doubtful) == 0 {
+		return nil
+	}
+	if err := release(ctx, d.pool, d.doubtful, nil); err != nil {
+		return err
+	}
+	d.doubtful = nil
+	return nil
+}
+
+// start sends each job on a goroutine of its own. A job whose secret cannot be opened
+// is put back: it must not be sent unsigned, and is no failure of its receiver's.
+func (d *dispatcher) start(ctx context.Context, jobs []claimed) {
+	var unsigned []claimed
+	for _, job := range jobs {
+		secret, err := d.sealer.open(job.endpoint, job.sealed)
+		if err != nil {
+			d.log.Error("cannot sign a delivery", zap.Stringer("tenant_id", job.tenant), zap.Stringer("delivery_id", job.id), zap.Error(err))
+			unsigned = append(unsigned, job)
+			continue
+		}
+		d.sending.Go(func() { d.recorder.attempts <- d.send(ctx, job, sign(secret, job.body)) })
+	}
+	if len(unsigned) == 0 {
+		return
+	}
+	d.putBack(unsigned)
+	finished := make([]lane, len(unsigned))
+	for i, job := range unsigned {
+		finished[i] = job.lane
+	}
+	d.lanes.done(finished)
+}
+
+func (d *dispatcher) send(ctx context.Context, job claimed, signature string) attempt {
+	ctx, span := trace.Start(trace.Join(ctx, job.traceparent), "POST webhook")
+	defer span.End()
+	got := d.sender.send(ctx, request{URL: job.url, Event: job.name, Signature: signature, Body: job.body})
+	return attempt{claimed: job, outcome: got, signature: signature}
+}
+
+// putBack makes jobs ready again of which no byte was sent. Where that fails they
+// become unknown, which is wrong in no harmful way.
+func (d *dispatcher) putBack(jobs []claimed) {
+	if len(jobs) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), claimWithin)
+	defer cancel()
+	ids := make([]uuid.UUID, len(jobs))
+	for i, job := range jobs {
+		ids[i] = job.id
+	}
+	if err := release(ctx, d.pool, []uuid.UUID{jobs[0].claim}, ids); err != nil {
+		d.log.Error("cannot put claimed deliveries back", zap.Int("deliveries", len(jobs)), zap.Error(err))
+	}
+}

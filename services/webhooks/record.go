@@ -1,0 +1,174 @@
+package webhooks
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"go.uber.org/zap"
+
+	"partilha.dev/pkg/fault"
+	"partilha.dev/pkg/postgres"
+)
+
+const (
+	recordAtOnce = 512
+	recordWithin = 10 * time.Second // a statement that takes longer has failed
+	recordPause  = 100 * time.Millisecond
+)
+
+// attempt is one sending and what came of it.
+type attempt struct {
+	claimed
+	outcome
+	signature string
+}
+
+func (a attempt) state() string {
+	if a.Delivered {
+		return stateDelivered
+	}
+	return stateFailed
+}
+
+// recorder writes down what came of attempts, in groups: while one statement is under
+// way the next group gathers.
+type recorder struct {
+	pool     *pgxpool.Pool
+	log      *zap.Logger
+	attempts chan attempt
+	recorded func([]attempt) // told once they are written down, or given up
+}
+
+// run records until attempts is closed. While the database is away it tries again and
+// again; once ctx has ended it gives up what it cannot record, which then becomes
+// unknown when the lease is over.
+func (r *recorder) run(ctx context.Context) {
+	for first := range r.attempts {
+		batch := r.gather(first)
+		r.record(ctx, batch)
+		r.recorded(batch)
+	}
+}
+
+// gather adds what is there already to first.
+func (r *recorder) gather(first attempt) []attempt {
+	batch := []attempt{first}
+	for len(batch) < recordAtOnce {
+		select {
+		case a, ok := <-r.attempts:
+			if !ok {
+				return batch
+			}
+			batch = append(batch, a)
+		default:
+			return batch
+		}
+	}
+	return batch
+}
+
+// record writes all of them, in halves where the database refuses some, so that one
+// that cannot be written spoils only itself.
+func (r *recorder) record(ctx context.Context, batch []attempt) {
+	for {
+		err := r.write(batch)
+		switch {
+		case err == nil:
+			for _, a := range batch {
+				r.tell(a)
+			}
+			return
+		case fault.KindOf(err) != fault.Unavailable && len(batch) > 1:
+			half := len(batch) / 2
+			r.record(ctx, batch[:half])
+			r.record(ctx, batch[half:])
+			return
+		case fault.KindOf(err) != fault.Unavailable || ctx.Err() != nil:
+			r.log.Error("outcomes are lost; the deliveries become unknown", zap.Int("deliveries", len(batch)),
+				zap.Stringer("delivery_id", batch[0].id), zap.Error(err))
+			return
+		}
+		r.log.Error("cannot record outcomes yet", zap.Int("deliveries", len(batch)), zap.Error(err))
+		pause(ctx, recordPause)
+	}
+}
+
+// An outcome counts only under the claim that it came of. Where the lease ran out
+// meanwhile, the delivery is unknown until its own worker tells.
+const recordStatement = `
+with told as (
+	select * from unnest($1::uuid[], $2::uuid[], $3::timestamptz[], $4::uuid[], $5::text[], $6::timestamptz[], $7::integer[],
+		$8::smallint[], $9::text[], $10::text[], $11::text[], $12::text[])
+		as told (tenant_id, delivery_id, created_at, claim, state, at, duration_ms,
+			status_code, error, response_excerpt, url, signature)),
+ended as (
+	update deliveries d set state = told.state
+	from told
+	where d.tenant_id = told.tenant_id and d.delivery_id = told.delivery_id and d.created_at = told.created_at
+		and d.claim = told.claim and d.state in ('sending', 'unknown') and d.created_at between $13 and $14
+	returning told.*)
+insert into attempts (tenant_id, delivery_id, created_at, claim, at, duration_ms,
+	status_code, error, response_excerpt, url, signature)
+select tenant_id, delivery_id, created_at, claim, at, duration_ms,
+	nullif(status_code, 0), nullif(error, ''), nullif(response_excerpt, ''), url, signature
+from ended
+on conflict (tenant_id, delivery_id, created_at, claim) do update
+set at = excluded.at, duration_ms = excluded.duration_ms, status_code = excluded.status_code, error = excluded.error,
+	response_excerpt = excluded.response_excerpt, url = excluded.url, signature = excluded.signature`
+
+func (r *recorder) write(batch []attempt) error {
+	var (
+		tenants, ids, claims                       []uuid.UUID
+		created, at                                []time.Time
+		states, errors, excerpts, urls, signatures []string
+		durations                                  []int64
+		statuses                                   []int16
+		oldest, newest                             = batch[0].createdAt, batch[0].createdAt
+	)
+	for _, a := range batch {
+		tenants, ids, claims = append(tenants, a.tenant), append(ids, a.id), append(claims, a.claim)
+		created, at = append(created, a.createdAt), append(at, a.At)
+		states, errors, excerpts = append(states, a.state()), append(errors, string(a.Error)), append(excerpts, a.Excerpt)
+		urls, signatures = append(urls, a.url), append(signatures, a.signature)
+		durations, statuses = append(durations, a.Duration.Milliseconds()), append(statuses, int16(a.StatusCode))
+		if a.createdAt.Before(oldest) {
+			oldest = a.createdAt
+		}
+		if a.createdAt.After(newest) {
+			newest = a.createdAt
+		}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), recordWithin)
+	defer cancel()
+	_, err := r.pool.Exec(ctx, recordStatement, tenants, ids, created, claims, states, at, durations,
+		statuses, errors, excerpts, urls, signatures, oldest, newest)
+	if err != nil {
+		return fmt.Errorf("record outcomes: %w", postgres.Explain(err))
+	}
+	return nil
+}
+
+// tell is the one line of an attempt for the log. It names nothing that the tenant
+// keeps to itself: no body, no secret, no path or query of the URL.
+func (r *recorder) tell(a attempt) {
+	deliveriesEnded.WithLabelValues(a.state()).Inc()
+	attemptSeconds.Observe(a.Duration.Seconds())
+	if line := r.log.Check(zap.InfoLevel, "webhook "+a.state()); line != nil {
+		line.Write(zap.Stringer("tenant_id", a.tenant), zap.Stringer("event_id", a.eventID), zap.String("event", a.name),
+			zap.Stringer("endpoint_id", a.endpoint), zap.Stringer("delivery_id", a.id), zap.Duration("took", a.Duration),
+			zap.Int("status_code", a.StatusCode), zap.String("error", string(a.Error)), zap.NamedError("cause", a.Cause))
+	}
+}
+
+// pause waits for d or until ctx ends.
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}

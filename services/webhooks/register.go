@@ -1,0 +1,117 @@
+package webhooks
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"github.com/google/uuid"
+
+	"partilha.dev/pkg/event"
+	"partilha.dev/pkg/fault"
+	"partilha.dev/pkg/openapi"
+	"partilha.dev/pkg/postgres"
+	"partilha.dev/pkg/web"
+)
+
+// maxEndpoints is how many endpoints a tenant may have at a time.
+const maxEndpoints = 50
+
+// registration is what a tenant asks for.
+type registration struct {
+	URL         string   `json:"url"`
+	Events      []string `json:"events"`
+	Description *string  `json:"description"`
+}
+
+// registered is the answer to a registration, the only one that shows the secret.
+type registered struct {
+	endpoint
+	Secret string `json:"secret"`
+}
+
+// createEndpoint registers a URL and answers with its secret.
+func (s *Service) createEndpoint(call *web.Call) (web.Answer, error) {
+	var wanted registration
+	if err := call.Decode(&wanted); err != nil {
+		return web.Answer{}, err
+	}
+	if _, issues := s.policy.checkURL(wanted.URL); len(issues) > 0 {
+		return web.Answer{}, fault.InvalidBody(issues...)
+	}
+	created, err := s.register(call.Context(), call.Tenant(), wanted)
+	if err != nil {
+		return web.Answer{}, err
+	}
+	return web.Answer{Status: http.StatusCreated, Body: created}, nil
+}
+
+const (
+	countEndpointsQuery = `select count(*) from endpoints where tenant_id = $1 and deleted_at is null`
+
+	registerStatement = `
+insert into endpoints (tenant_id, endpoint_id, url, events, description, secret, created_at)
+values ($1, $2, $3, $4, $5, $6, $7)`
+)
+
+// register stores a new endpoint of the tenant unless it has as many as it may have.
+//
+// Its moment is taken while the tenant is held: events that were handled before are
+// older, and those that come after find the endpoint there.
+func (s *Service) register(ctx context.Context, tenant uuid.UUID, wanted registration) (registered, error) {
+	id, err := uuid.NewV7()
+	if err != nil {
+		return registered{}, fmt.Errorf("make endpoint id: %w", err)
+	}
+	secret, err := newSecret()
+	if err != nil {
+		return registered{}, fmt.Errorf("make secret: %w", err)
+	}
+	sealed, err := s.sealer.seal(id, secret)
+	if err != nil {
+		return registered{}, fmt.Errorf("seal secret: %w", err)
+	}
+	created := registered{
+		endpoint: endpoint{ID: id, URL: wanted.URL, Events: wanted.Events, Description: wanted.Description, Status: statusEnabled},
+		Secret:   secret,
+	}
+	err = postgres.Transact(ctx, s.deps.Pool, func(tx *postgres.Tx) error {
+		if err := lockTenants(ctx, tx, tenant); err != nil {
+			return err
+		}
+		var count int
+		if err := tx.QueryRow(ctx, countEndpointsQuery, tenant).Scan(&count); err != nil {
+			return fmt.Errorf("count endpoints: %w", err)
+		}
+		if count >= maxEndpoints {
+			return fault.Newf(fault.Rule, "rule_violated", "a tenant may have %d webhook endpoints; delete one that is no longer needed", maxEndpoints)
+		}
+		created.CreatedAt = openapi.Time{Time: event.Instant(s.deps.Now())}
+		_, err := tx.Exec(ctx, registerStatement, tenant, id, wanted.URL, wanted.Events, wanted.Description, sealed, created.CreatedAt.Time)
+		return err
+	})
+	if err != nil {
+		return registered{}, fmt.Errorf("register endpoint: %w", err)
+	}
+	return created, nil
+}
+
+const anySecretQuery = `select endpoint_id, secret from endpoints where deleted_at is null limit 1`
+
+// checkSecretKey opens one of the stored secrets. With another key than they were
+// sealed with nothing could be signed, which is better learned at the start.
+func (s *Service) checkSecretKey(ctx context.Context) error {
+	var id uuid.UUID
+	var sealed []byte
+	err := s.deps.Pool.QueryRow(ctx, anySecretQuery).Scan(&id, &sealed)
+	if postgres.Absent(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read a stored secret: %w", err)
+	}
+	if _, err := s.sealer.open(id, sealed); err != nil {
+		return fmt.Errorf("WEBHOOKS_SECRET_KEY is not the key that secrets were sealed with: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,81 @@
+package webhooks
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"github.com/google/uuid"
+
+	"partilha.dev/pkg/event"
+	"partilha.dev/pkg/postgres"
+	"partilha.dev/pkg/web"
+)
+
+// deleteEndpoint ends an endpoint; the history of its deliveries stays.
+func (s *Service) deleteEndpoint(call *web.Call) (web.Answer, error) {
+	if err := call.Query(); err != nil {
+		return web.Answer{}, err
+	}
+	id, err := call.PathID("endpoint_id")
+	if err != nil {
+		return web.Answer{}, err
+	}
+	if err := s.remove(call.Context(), call.Tenant(), id); err != nil {
+		return web.Answer{}, err
+	}
+	return web.Answer{Status: http.StatusNoContent}, nil
+}
+
+const removeStatement = `
+update endpoints set deleted_at = $3, secret = null
+where tenant_id = $1 and endpoint_id = $2 and deleted_at is null`
+
+// remove forgets the endpoint's secret and skips what has not been sent. While it holds
+// the tenant nothing new can be made for the endpoint, and from its commit on nothing
+// is claimed; what is on its way by then still arrives.
+func (s *Service) remove(ctx context.Context, tenant, id uuid.UUID) error {
+	err := postgres.Transact(ctx, s.deps.Pool, func(tx *postgres.Tx) error {
+		if err := lockTenants(ctx, tx, tenant); err != nil {
+			return err
+		}
+		removed, err := tx.Exec(ctx, removeStatement, tenant, id, event.Instant(s.deps.Now()))
+		if err != nil {
+			return fmt.Errorf("mark as deleted: %w", err)
+		}
+		if removed.RowsAffected() == 0 {
+			return web.NotFound()
+		}
+		_, err = skipReady(ctx, tx, lane{tenant, id})
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("delete endpoint %s: %w", id, err)
+	}
+	return nil
+}
+
+// skipAtOnce bounds how long one statement holds the rows that it skips. A longer
+// queue is skipped by the sweeper.
+const skipAtOnce = 5000
+
+const skipStatement = `
+with gone as (
+	select created_at, delivery_id from deliveries
+	where tenant_id = $1 and endpoint_id = $2 and state = 'ready'
+	order by delivery_id limit $3
+	for update skip locked)
+update deliveries d set state = 'skipped' from gone g
+where d.tenant_id = $1 and d.created_at = g.created_at and d.delivery_id = g.delivery_id`
+
+// skipReady ends deliveries of the lane that nobody has claimed, at most skipAtOnce, and
+// returns how many.
+func skipReady(ctx context.Context, tx *postgres.Tx, l lane) (int, error) {
+	skipped, err := tx.Exec(ctx, skipStatement, l.tenant, l.endpoint, skipAtOnce)
+	if err != nil {
+		return 0, fmt.Errorf("skip deliveries: %w", err)
+	}
+	n := int(skipped.RowsAffected())
+	tx.AfterCommit(func() { deliveriesEnded.WithLabelValues(stateSkipped).Add(float64(n)) })
+	return n, nil
+}

@@ -1,0 +1,22 @@
+package webhooks
+
+import (
+	"partilha.dev/pkg/auth"
+	"partilha.dev/pkg/web"
+)
+
+func (s *Service) routes() []web.Route {
+	var (
+		write = web.Scope(auth.WebhooksWrite)
+		read  = web.Scope(auth.WebhooksRead)
+	)
+	return []web.Route{
+		{Method: "POST", Pattern: "/api/v1/webhook-endpoints", Access: write, Handle: s.createEndpoint},
+		{Method: "GET", Pattern: "/api/v1/webhook-endpoints", Access: read, Handle: s.listEndpoints},
+		{Method: "GET", Pattern: "/api/v1/webhook-endpoints/{endpoint_id}", Access: read, Handle: s.getEndpoint},
+		{Method: "DELETE", Pattern: "/api/v1/webhook-endpoints/{endpoint_id}", Access: write, Handle: s.deleteEndpoint},
+
+		{Method: "GET", Pattern: "/api/v1/webhook-deliveries", Access: read, Handle: s.listDeliveries},
+		{Method: "GET", Pattern: "/api/v1/webhook-deliveries/{delivery_id}", Access: read, Handle: s.getDelivery},
+	}
+}

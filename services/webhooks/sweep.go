@@ -1,0 +1,161 @@
+package webhooks
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"go.uber.org/zap"
+
+	"partilha.dev/pkg/event"
+	"partilha.dev/pkg/postgres"
+	"partilha.dev/pkg/service"
+)
+
+const (
+	sweepEvery  = time.Second
+	sweepWithin = 30 * time.Second
+)
+
+// sweeper sees to what nobody was woken for: deliveries that were made before this
+// process, of endpoints that are gone, and of workers that died.
+type sweeper struct {
+	deps  service.Deps
+	lanes *lanes
+	lease time.Duration
+}
+
+// run sweeps at once and then every second until ctx ends.
+func (s *sweeper) run(ctx context.Context) error {
+	tick := time.NewTicker(sweepEvery)
+	defer tick.Stop()
+	for {
+		if err := s.sweep(ctx); err != nil && ctx.Err() == nil {
+			s.deps.Log.Error("cannot sweep deliveries", zap.Error(err))
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+func (s *sweeper) sweep(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, sweepWithin)
+	defer cancel()
+	live, gone, err := s.waiting(ctx)
+	if err != nil {
+		return err
+	}
+	s.lanes.wake(live)
+	for _, l := range gone {
+		if err := s.skip(ctx, l); err != nil {
+			return err
+		}
+	}
+	return s.expire(ctx)
+}
+
+// Walks from lane to lane along the index of what is ready, so that its cost grows with
+// the lanes that wait and not with how much waits in them.
+const waitingQuery = `
+with recursive lanes as (
+	(select tenant_id, endpoint_id, created_at from deliveries where state = 'ready'
+	order by tenant_id, endpoint_id, delivery_id limit 1)
+	union all
+	select next.* from lanes cross join lateral (
+		select d.tenant_id, d.endpoint_id, d.created_at from deliveries d
+		where d.state = 'ready' and (d.tenant_id, d.endpoint_id) > (lanes.tenant_id, lanes.endpoint_id)
+		order by d.tenant_id, d.endpoint_id, d.delivery_id limit 1) next)
+select lanes.tenant_id, lanes.endpoint_id, lanes.created_at, p.deleted_at is null and p.disabled_reason is null
+from lanes join endpoints p using (tenant_id, endpoint_id)`
+
+// waiting returns the lanes in which deliveries are ready, with the time of the oldest:
+// those whose endpoint can be sent to, and those whose endpoint cannot.
+func (s *sweeper) waiting(ctx context.Context) (live map[lane]time.Time, gone []lane, err error) {
+	rows, err := s.deps.Pool.Query(ctx, waitingQuery)
+	if err != nil {
+		return nil, nil, fmt.Errorf("look for ready deliveries: %w", err)
+	}
+	live = map[lane]time.Time{}
+	var l lane
+	var since time.Time
+	var enabled bool
+	now := s.deps.Now()
+	age := time.Duration(0)
+	_, err = pgx.ForEachRow(rows, []any{&l.tenant, &l.endpoint, &since, &enabled}, func() error {
+		if !enabled {
+			gone = append(gone, l)
+			return nil
+		}
+		live[l] = since.Truncate(time.Millisecond) // ids, and so the order, know no finer time
+		age = max(age, now.Sub(since))
+		return nil
+	})
+	if err != nil {
+		return nil, nil, fmt.Errorf("look for ready deliveries: %w", err)
+	}
+	oldestReady.Set(age.Seconds())
+	return live, gone, nil
+}
+
+// skip ends all that is ready in a lane whose endpoint was deleted or disabled.
+func (s *sweeper) skip(ctx context.Context, l lane) error {
+	for skipped := skipAtOnce; skipped == skipAtOnce; {
+		err := postgres.Transact(ctx, s.deps.Pool, func(tx *postgres.Tx) (err error) {
+			skipped, err = skipReady(ctx, tx, l)
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("skip deliveries of endpoint %s: %w", l.endpoint, err)
+		}
+	}
+	return nil
+}
+
+const expireAtOnce = 1000
+
+// Nobody but the database says how late it is. The attempt is written down as far as it
+// is known: the receiver may have it or not, so it is never sent again.
+const expireStatement = `
+with stale as (
+	select created_at, tenant_id, delivery_id from deliveries
+	where state = 'sending' and claimed_at < now() - $1::interval
+	limit $2 for update skip locked),
+lost as (
+	update deliveries d set state = 'unknown' from stale
+	where d.tenant_id = stale.tenant_id and d.delivery_id = stale.delivery_id and d.created_at = stale.created_at
+	returning d.tenant_id, d.endpoint_id, d.delivery_id, d.created_at, d.event_id, d.claim, d.claimed_at),
+noted as (
+	insert into attempts (tenant_id, delivery_id, created_at, claim, at, url)
+	select lost.tenant_id, lost.delivery_id, lost.created_at, lost.claim, lost.claimed_at, p.url
+	from lost join endpoints p using (tenant_id, endpoint_id))
+select tenant_id, endpoint_id, delivery_id, event_id from lost`
+
+// expire gives up deliveries whose worker has held them for longer than the lease.
+func (s *sweeper) expire(ctx context.Context) error {
+	for lost := expireAtOnce; lost == expireAtOnce; {
+		rows, err := s.deps.Pool.Query(ctx, expireStatement, s.lease, expireAtOnce)
+		if err != nil {
+			return fmt.Errorf("expire claims: %w", err)
+		}
+		var l lane
+		var delivery uuid.UUID
+		var id [16]byte
+		lost = 0
+		_, err = pgx.ForEachRow(rows, []any{&l.tenant, &l.endpoint, &delivery, &id}, func() error {
+			lost++
+			deliveriesEnded.WithLabelValues(stateUnknown).Inc()
+			s.deps.Log.Warn("webhook unknown", zap.Stringer("tenant_id", l.tenant), zap.Stringer("event_id", event.ID(id)),
+				zap.Stringer("endpoint_id", l.endpoint), zap.Stringer("delivery_id", delivery), zap.Duration("lease", s.lease))
+			return nil
+		})
+		if err != nil {
+			return fmt.Errorf("expire claims: %w", err)
+		}
+	}
+	return nil
+}

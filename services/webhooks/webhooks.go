@@ -1,0 +1,164 @@
+// Package webhooks tells a tenant's own systems what has happened.
+//
+// It hears every event, keeps it, and makes one delivery for each endpoint that wants
+// it. A delivery is claimed, the claim is committed, and only then is the event signed
+// and sent: once, whatever comes of it and whoever dies meanwhile. What came of it is
+// recorded by whoever holds the claim and by nobody else.
+package webhooks
+
+import (
+	"cmp"
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"time"
+
+	"partilha.dev/pkg/auth"
+	"partilha.dev/pkg/bus"
+	"partilha.dev/pkg/openapi"
+	"partilha.dev/pkg/postgres"
+	"partilha.dev/pkg/service"
+	"partilha.dev/pkg/web"
+)
+
+//go:embed migrations/*.sql
+var migrations embed.FS
+
+//go:embed openapi.yaml
+var document []byte
+
+// keepDays is how long events, deliveries and attempts are kept.
+const keepDays = 30
+
+// Migrations are all tables of the service's database.
+var Migrations = []postgres.Schema{bus.Schema, auth.Schema, {
+	Name: "webhooks", FS: migrationFiles(),
+	Partitions: []postgres.Partition{
+		{Table: "events", Days: keepDays},
+		{Table: "deliveries", Days: keepDays},
+		{Table: "attempts", Days: keepDays},
+	},
+}}
+
+func migrationFiles() fs.FS {
+	root, err := fs.Sub(migrations, "migrations")
+	if err != nil {
+		panic(err) // the folder is compiled in
+	}
+	return root
+}
+
+// Document is the service's part of the API.
+func Document() (*openapi.Document, error) { return openapi.Load(document) }
+
+// Config is what only this service is configured with. A zero value means the default.
+type Config struct {
+	SecretKey   string        `env:"WEBHOOKS_SECRET_KEY,required,notEmpty"` // seals signing secrets: 32 bytes in base64
+	AllowHTTP   bool          `env:"WEBHOOKS_ALLOW_HTTP"`                   // URLs may be http, not only https
+	AllowNets   string        `env:"WEBHOOKS_ALLOW_NETS"`                   // CIDRs that may be sent to though they are not public
+	Ports       string        `env:"WEBHOOKS_PORTS"`                        // default 443,8443; * is every port
+	Timeout     time.Duration `env:"WEBHOOKS_TIMEOUT"`                      // of one attempt; default 5s
+	Lease       time.Duration `env:"WEBHOOKS_LEASE"`                        // after which a sending worker counts as dead; default 30s
+	Concurrency int           `env:"WEBHOOKS_CONCURRENCY"`                  // attempts in flight at once; default 512
+
+	// OpenLoopback lets http and every port of this very machine through. Only code can
+	// set it: it is for the local stack.
+	OpenLoopback bool
+}
+
+const (
+	defaultLease       = 30 * time.Second
+	defaultConcurrency = 512
+)
+
+// Service is the webhooks service.
+type Service struct {
+	deps       service.Deps
+	handler    http.Handler
+	keys       *auth.Copy
+	policy     targetPolicy
+	sealer     *sealer
+	dispatcher *dispatcher
+	sweeper    *sweeper
+}
+
+// New wires the service. It reads the keys that its database remembers and makes sure
+// that the configured key opens the secrets that are stored; it starts nothing.
+func New(ctx context.Context, config Config, deps service.Deps) (*Service, error) {
+	config.Timeout = cmp.Or(config.Timeout, attemptTimeout)
+	config.Lease = cmp.Or(config.Lease, defaultLease)
+	config.Concurrency = cmp.Or(config.Concurrency, defaultConcurrency)
+	if config.Timeout < 0 || config.Concurrency < 0 || config.Lease < 2*config.Timeout {
+		return nil, errors.New("WEBHOOKS_TIMEOUT and WEBHOOKS_CONCURRENCY must be above 0, WEBHOOKS_LEASE at least twice the timeout")
+	}
+	policy, err := config.policy()
+	if err != nil {
+		return nil, err
+	}
+	sealer, err := newSealer(config.SecretKey)
+	if err != nil {
+		return nil, fmt.Errorf("WEBHOOKS_SECRET_KEY: %w", err)
+	}
+	doc, err := Document()
+	if err != nil {
+		return nil, err
+	}
+
+	s := &Service{deps: deps, policy: policy, sealer: sealer}
+	if err := s.checkSecretKey(ctx); err != nil {
+		return nil, err
+	}
+	if s.keys, err = auth.NewCopy(ctx, deps.Pool, deps.Bus, deps.Log, deps.Now); err != nil {
+		return nil, fmt.Errorf("load keys: %w", err)
+	}
+	sender := newSender(policy, config.Timeout, net.DefaultResolver.LookupNetIP)
+	s.dispatcher = newDispatcher(deps, sealer, sender, config.Concurrency)
+	s.sweeper = &sweeper{deps: deps, lanes: s.dispatcher.lanes, lease: config.Lease}
+	api, err := web.API{
+		Document: doc, Routes: s.routes(), Keys: s.keys,
+		Limiter: deps.Limiter, Log: deps.Log, Now: deps.Now,
+	}.Handler()
+	if err != nil {
+		return nil, fmt.Errorf("build the API: %w", err)
+	}
+	s.handler = web.System{Document: doc, Ready: deps.Ready}.Around(api)
+	return s, nil
+}
+
+func (c Config) policy() (targetPolicy, error) {
+	policy := targetPolicy{AllowHTTP: c.AllowHTTP}
+	var err error
+	if policy.Ports, err = parsePorts(c.Ports); err != nil {
+		return policy, fmt.Errorf("WEBHOOKS_PORTS: %w", err)
+	}
+	for element := range strings.SplitSeq(c.AllowNets, ",") {
+		element = strings.TrimSpace(element)
+		if element == "" {
+			continue
+		}
+		prefix, err := netip.ParsePrefix(element)
+		if err != nil {
+			return policy, fmt.Errorf("WEBHOOKS_ALLOW_NETS: %w", err)
+		}
+		policy.AllowNets = append(policy.AllowNets, prefix)
+	}
+	if c.OpenLoopback {
+		policy.OpenNets = loopback
+	}
+	return policy, nil
+}
+
+// Handler answers the endpoints, their deliveries, and the system's own addresses.
+func (s *Service) Handler() http.Handler { return s.handler }
+
+// Run hears events, sends them and follows the keys until ctx ends. It returns after
+// the attempts under way by then have ended and their outcomes are recorded.
+func (s *Service) Run(ctx context.Context) error {
+	return service.RunAll(ctx, s.keys.Run, s.deps.Consume(s.Consumers()), s.dispatcher.run, s.sweeper.run)
+}
