@@ -98,10 +98,19 @@ func KindOf(err error) Kind {
 	return Unknown
 }
 
-// InvalidBody is the answer to a body that breaks its schema, with every issue at once.
+// maxDetails bounds how many issues one answer lists, so that refusing a body never
+// takes more bytes than sending it.
+const maxDetails = 100
+
+// InvalidBody is the answer to a body that breaks its schema, with every issue at
+// once, or the first hundred where there are more.
 func InvalidBody(details ...Detail) *Error {
 	message := "1 field is not valid"
-	if n := len(details); n != 1 {
+	switch n := len(details); {
+	case n > maxDetails:
+		message = fmt.Sprintf("%d fields are not valid; the first %d are listed", n, maxDetails)
+		details = details[:maxDetails]
+	case n != 1:
 		message = fmt.Sprintf("%d fields are not valid", n)
 	}
 	return &Error{Kind: Invalid, Code: "invalid_body", Message: message, Details: details}

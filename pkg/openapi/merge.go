@@ -1,6 +1,7 @@
 package openapi
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -86,19 +87,31 @@ func mergeTags(found *problems, tags *node, more []*node) {
 
 func mergeInfo(title string, docs []*Document) *node {
 	info := object(member{"title", text(title)})
-	var descriptions []string
-	for _, d := range docs {
-		if s := strings.TrimSpace(d.tree.str("info", "description")); s != "" && !slices.Contains(descriptions, s) {
-			descriptions = append(descriptions, s)
-		}
-	}
-	if len(descriptions) > 0 {
-		info.set("description", text(strings.Join(descriptions, "\n\n")))
+	if description := mergeDescriptions(docs); description != "" {
+		info.set("description", text(description))
 	}
 	if len(docs) > 0 {
 		info.set("version", docs[0].tree.get("info", "version"))
 	}
 	return info
+}
+
+// mergeDescriptions puts the descriptions one after the other, and what all of them say
+// once, at the end.
+func mergeDescriptions(docs []*Document) string {
+	said := map[string]int{} // in how many documents a paragraph stands
+	var paragraphs []string
+	for _, d := range docs {
+		for paragraph := range strings.SplitSeq(strings.TrimSpace(d.tree.str("info", "description")), "\n\n") {
+			if said[paragraph]++; said[paragraph] == 1 {
+				paragraphs = append(paragraphs, paragraph)
+			}
+		}
+	}
+	slices.SortStableFunc(paragraphs, func(a, b string) int {
+		return cmp.Compare(said[a]/len(docs), said[b]/len(docs)) // 0: not in all of them; 1: in all
+	})
+	return strings.TrimSpace(strings.Join(paragraphs, "\n\n"))
 }
 
 // withOwnSecurity returns the document with its general security requirement written

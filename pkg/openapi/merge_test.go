@@ -39,6 +39,23 @@ func load(t *testing.T, source string) *openapi.Document {
 	return d
 }
 
+func TestMergeSaysOnceWhatAllDocumentsSay(t *testing.T) {
+	document := func(own string) *openapi.Document {
+		return load(t, "openapi: 3.1.0\ninfo:\n  title: One\n  version: \"1\"\n  description: |\n    "+own+"\n\n    ## For all\n\n    The same rules.\npaths: {}\n")
+	}
+	merged, err := openapi.Merge("Both", document("About sales."), document("About goals."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `"description":"About sales.\n\nAbout goals.\n\n## For all\n\nThe same rules."`
+	if !strings.Contains(string(merged.JSON()), want) {
+		t.Errorf("the merged document lacks %s: %s", want, merged.JSON())
+	}
+	if !strings.Contains(string(merged.Docs()), "<h4>For all</h4>") {
+		t.Error("the page does not show the heading as one")
+	}
+}
+
 func TestMergeUnitesPathsTagsAndComponents(t *testing.T) {
 	shop, goals := loadShop(t), load(t, goalsYAML)
 	before := string(shop.JSON()) + string(goals.JSON())

@@ -4,9 +4,10 @@ import (
 	"strings"
 )
 
-// A block is one paragraph, list or verbatim text of a description.
+// A block is one heading, paragraph, list or verbatim text of a description.
 type block struct {
 	Verbatim string   // text between ``` fences, or
+	Heading  []span   // a heading, or
 	Items    [][]span // a list, or
 	Spans    []span   // a paragraph
 }
@@ -17,8 +18,8 @@ type span struct {
 	Code, Strong bool
 }
 
-// prose reads the part of Markdown that descriptions are written in: paragraphs, lists
-// with - or *, ``` fences, `code` and **emphasis**. Anything else stays text as it is.
+// prose reads the part of Markdown that descriptions are written in: ## headings,
+// paragraphs, lists with - or *, ``` fences, `code` and **emphasis**. Anything else stays text as it is.
 func prose(markdown string) []block {
 	var blocks []block
 	for len(markdown) > 0 {
@@ -32,7 +33,9 @@ func prose(markdown string) []block {
 		if part = strings.Trim(part, "\n"); part == "" {
 			continue
 		}
-		if items := listItems(part); items != nil {
+		if heading, ok := strings.CutPrefix(part, "## "); ok && !strings.Contains(part, "\n") {
+			blocks = append(blocks, block{Heading: spans(heading)})
+		} else if items := listItems(part); items != nil {
 			blocks = append(blocks, block{Items: items})
 		} else {
 			blocks = append(blocks, block{Spans: spans(part)})

@@ -70,12 +70,18 @@ func newCatalogue(deps service.Deps) *catalogue {
 }
 
 // Key returns the key that the credential names. Unknown is a fault of kind
-// Unauthorized.
-func (c *catalogue) Key(ctx context.Context, credential auth.Credential, _ auth.Scope) (auth.Key, error) {
-	if key, _, ok := c.recall(credential.KeyID); ok && c.deps.Now().Sub(key.readAt) < keyFreshFor {
+// Unauthorized. Where the key was read from the database for it and admits the
+// credential, that is also noted as a use of the key, at most once a minute.
+func (c *catalogue) Key(ctx context.Context, credential auth.Credential, scope auth.Scope) (auth.Key, error) {
+	now := c.deps.Now()
+	if key, _, ok := c.recall(credential.KeyID); ok && now.Sub(key.readAt) < keyFreshFor {
 		return key.Key, nil
 	}
-	return c.readKey(ctx, credential.KeyID)
+	key, unnoted, err := c.readKey(ctx, credential.KeyID)
+	if err != nil || !unnoted || key.Admit(credential, scope, now) != nil {
+		return key, err
+	}
+	return key, c.noteUse(ctx, key.TenantID, key.ID, now)
 }
 
 // recall returns what is remembered of a key, and the version of its tenant at which
@@ -97,34 +103,27 @@ select k.key_id, k.key_hash, k.tenant_id, t.status = 'suspended', k.scopes, k.ex
 from api_keys k join tenants t on t.tenant_id = k.tenant_id
 where k.key_id = @key_id`
 
-// readKey reads the key from the database and remembers it; it also notes, at most
-// once a minute, that the key is being used.
-func (c *catalogue) readKey(ctx context.Context, keyID string) (auth.Key, error) {
-	var key auth.Key
+// readKey reads the key from the database and remembers it; unnoted tells whether a
+// use of it is due to be noted.
+func (c *catalogue) readKey(ctx context.Context, keyID string) (key auth.Key, unnoted bool, err error) {
 	var hash []byte
 	var scopes []string
 	var version int64
-	var note bool
 	now := c.deps.Now()
-	err := c.deps.Pool.QueryRow(ctx, readKeyQuery, pgx.NamedArgs{"key_id": keyID, "now": now}).Scan(
-		&key.ID, &hash, &key.TenantID, &key.Suspended, &scopes, &key.ExpiresAt, &key.RevokedAt, &key.Version, &version, &note)
+	err = c.deps.Pool.QueryRow(ctx, readKeyQuery, pgx.NamedArgs{"key_id": keyID, "now": now}).Scan(
+		&key.ID, &hash, &key.TenantID, &key.Suspended, &scopes, &key.ExpiresAt, &key.RevokedAt, &key.Version, &version, &unnoted)
 	if postgres.Absent(err) {
-		return key, auth.Unauthorized()
+		return key, false, auth.Unauthorized()
 	}
 	if err != nil {
-		return key, fmt.Errorf("read key: %w", postgres.Explain(err))
+		return key, false, fmt.Errorf("read key: %w", postgres.Explain(err))
 	}
 	copy(key.Hash[:], hash)
 	key.Scopes = auth.ScopesOf(scopes)
-	if note {
-		if err := c.noteUse(ctx, key.TenantID, keyID, now); err != nil {
-			return key, err
-		}
-	}
 	c.remember(key.TenantID, version, func(s *snapshot) {
 		s.keys[keyID], c.owners[keyID] = rememberedKey{key, now}, key.TenantID
 	})
-	return key, nil
+	return key, unnoted, nil
 }
 
 const noteUseStatement = `

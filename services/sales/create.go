@@ -68,8 +68,15 @@ func create[T any](ctx context.Context, s *Service, c creation[T]) (web.Answer, 
 	case earlier != nil:
 		return c.repeat(earlier, first)
 	default:
-		return web.Answer{}, fault.Newf(fault.Conflict, "conflict", "this %s is taken", c.taken)
+		return web.Answer{}, taken(c.taken)
 	}
+}
+
+// taken is the refusal of a value that must be unique and is not.
+func taken(member string) error {
+	f := fault.Newf(fault.Conflict, "conflict", "%s is taken", member)
+	f.Details = []fault.Detail{{Path: "/" + member, Code: "not_allowed", Message: "is taken; choose another"}}
+	return f
 }
 
 // repeat is the 200 with the first result. It names the members in which the repeat

@@ -70,7 +70,7 @@ func (s *Service) record(ctx context.Context, credential auth.Credential, tenant
 	for range maxDecisions {
 		key, version, ok := s.catalogue.recall(credential.KeyID)
 		if !ok {
-			if _, err := s.catalogue.readKey(ctx, credential.KeyID); err != nil {
+			if _, _, err := s.catalogue.readKey(ctx, credential.KeyID); err != nil {
 				return sale{}, false, err
 			}
 			continue

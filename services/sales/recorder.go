@@ -67,7 +67,12 @@ func (r *recorder) submit(ctx context.Context, e *entry) (outcome, error) {
 	case o := <-e.done:
 		return o, o.err
 	case <-r.stopped:
-		return outcome{}, fault.New(fault.Unavailable, "unavailable", "the service is stopping; repeat the same call")
+		select {
+		case o := <-e.done: // it was among the last that were written
+			return o, o.err
+		default:
+			return outcome{}, fault.New(fault.Unavailable, "unavailable", "the service is stopping; repeat the same call")
+		}
 	case <-ctx.Done():
 		return outcome{}, fault.Unreachable(ctx.Err())
 	}
@@ -84,10 +89,12 @@ func (r *recorder) run(ctx context.Context) error {
 				case first := <-r.queue:
 					r.write(r.gather(first))
 				case <-ctx.Done():
-					if len(r.queue) == 0 {
+					select {
+					case first := <-r.queue:
+						r.write(r.gather(first))
+					default:
 						return nil
 					}
-					r.write(r.gather(<-r.queue))
 				}
 			}
 		})

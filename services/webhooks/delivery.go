@@ -157,10 +157,12 @@ func (s *Service) getDelivery(call *web.Call) (web.Answer, error) {
 const getDeliveryQuery = `
 select ` + deliveryColumns + `, e.name, e.body, p.url, p.secret, a.url, a.signature
 from deliveries d
-join events e using (tenant_id, event_id, created_at)
-join endpoints p using (tenant_id, endpoint_id)
-left join attempts a using (tenant_id, delivery_id, created_at)
-where tenant_id = $1 and delivery_id = $2 and created_at >= $3 and created_at < $4
+join events e on e.tenant_id = d.tenant_id and e.event_id = d.event_id and e.created_at = d.created_at
+	and e.created_at >= $3 and e.created_at < $4
+join endpoints p on p.tenant_id = d.tenant_id and p.endpoint_id = d.endpoint_id
+left join attempts a on a.tenant_id = d.tenant_id and a.delivery_id = d.delivery_id and a.created_at = d.created_at
+	and a.created_at >= $3 and a.created_at < $4
+where d.tenant_id = $1 and d.delivery_id = $2 and d.created_at >= $3 and d.created_at < $4
 order by a.at`
 
 // delivery returns the tenant's delivery of that id. Another tenant's is not found.

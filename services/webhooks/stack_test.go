@@ -238,8 +238,8 @@ func (a answer) refused(status int, code string) {
 
 // wire is an endpoint or delivery as a caller reads it.
 type wire struct {
-	EndpointID     string  `json:"endpoint_id"`
-	URL            string  `json:"url"`
+	EndpointID     string `json:"endpoint_id"`
+	URL            string `json:"url"`
 	Events         []string
 	Description    *string
 	Status         string
@@ -251,8 +251,8 @@ type wire struct {
 	EventID    string `json:"event_id"`
 	Attempts   []struct {
 		At         string
-		DurationMS *int    `json:"duration_ms"`
-		StatusCode *int    `json:"status_code"`
+		DurationMS *int `json:"duration_ms"`
+		StatusCode *int `json:"status_code"`
 		Error      *string
 		Excerpt    *string `json:"response_excerpt"`
 	}
@@ -426,4 +426,22 @@ func (in *inbox) mustHaveOnce(t *testing.T, events ...event.Sealed) {
 	for id, n := range times {
 		t.Errorf("event %s was posted %d times, and should not have been", id, n)
 	}
+}
+
+// lagOf is how many messages the service's consumers have not acknowledged.
+func lagOf(t *testing.T, b *bus.Bus, s *Service) (lag uint64) {
+	t.Helper()
+	for _, consumer := range s.Consumers() {
+		stream := map[string]bus.Stream{"webhooks-sales": bus.Sales, "webhooks-commissions": bus.Commissions, "webhooks-goals": bus.Goals}[consumer.Name]
+		durable, err := b.JetStream().Consumer(t.Context(), stream.Name, consumer.Name)
+		if err != nil {
+			return 1
+		}
+		info, err := durable.Info(t.Context())
+		if err != nil {
+			return 1
+		}
+		lag += info.NumPending + uint64(info.NumAckPending)
+	}
+	return lag
 }
