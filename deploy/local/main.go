@@ -111,8 +111,8 @@ func openLog(c config) (*zap.Logger, func(), error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("LOG_LEVEL %q is none of debug, info, warn, error", c.LogLevel)
 	}
-	if err := os.MkdirAll(c.DataDir, 0o700); err != nil {
-		return nil, nil, fmt.Errorf("make DATA_DIR: %w", err)
+	if err := stack.MakeDataDir(c.DataDir); err != nil {
+		return nil, nil, err
 	}
 	file, err := os.OpenFile(filepath.Join(c.DataDir, "partilha.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {

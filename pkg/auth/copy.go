@@ -3,13 +3,14 @@ package auth
 import (
 	"context"
 	"embed"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/nats-io/nats.go/jetstream"
@@ -34,9 +35,17 @@ func sub(files embed.FS) fs.FS {
 	return root
 }
 
-// deafAfter is how long a copy may hear nothing before it no longer vouches for
-// what moves money or keys.
-const deafAfter = time.Minute
+const (
+	// deafAfter is how long a copy may hear nothing before it no longer vouches for
+	// what moves money or keys.
+	deafAfter   = time.Minute
+	followEvery = 250 * time.Millisecond // a watch that has ended starts anew
+	serverEvery = 500 * time.Millisecond // is the server still the same?
+	bucketEvery = 5 * time.Second        // is the bucket?
+	answerIn    = 2 * time.Second        // a server that is well answers sooner
+	saveEvery   = time.Second            // what could not be saved is tried again
+	saveWithin  = 5 * time.Second
+)
 
 // Copy is a service's own copy of every key: in memory, and in its database for the
 // next start. It follows the bucket that the sales service fills.
@@ -46,20 +55,24 @@ type Copy struct {
 	log  *zap.Logger
 	now  func() time.Time
 
-	mu     sync.RWMutex
-	keys   map[string]Key
-	heard  time.Time        // when the bucket was last known to be followed
-	stored map[string]int64 // the version that the database has of each key
+	mu      sync.RWMutex
+	keys    map[string]Key
+	heard   time.Time      // when the bucket was last known to be followed
+	unsaved map[string]Key // those of keys that the database does not have yet
+	learnt  chan struct{}  // wakes whoever saves
 }
 
 // NewCopy reads what the service's database remembers.
 func NewCopy(ctx context.Context, pool *pgxpool.Pool, b *bus.Bus, log *zap.Logger, now func() time.Time) (*Copy, error) {
-	c := &Copy{pool: pool, bus: b, log: log, now: now, heard: now(), keys: map[string]Key{}, stored: map[string]int64{}}
+	c := &Copy{
+		pool: pool, bus: b, log: log, now: now, heard: now(),
+		keys: map[string]Key{}, unsaved: map[string]Key{}, learnt: make(chan struct{}, 1),
+	}
 	return c, c.load(ctx)
 }
 
 // Key returns the key that the credential names. Its error is a fault: unauthorized
-// where the key is not known, unavailable where it is to be used for a sensitive
+// where the key is not known, unavailable where it would be admitted to a sensitive
 // scope and a revocation may have gone unheard.
 func (c *Copy) Key(_ context.Context, credential Credential, scope Scope) (Key, error) {
 	c.mu.RLock()
@@ -68,7 +81,8 @@ func (c *Copy) Key(_ context.Context, credential Credential, scope Scope) (Key, 
 	if !ok {
 		return Key{}, errUnauthorized
 	}
-	if sensitive.Has(scope) && c.now().Sub(c.heard) > deafAfter {
+	now := c.now()
+	if sensitive.Has(scope) && now.Sub(c.heard) > deafAfter && key.Admit(credential, scope, now) == nil {
 		return Key{}, fault.New(fault.Unavailable, "unavailable", "keys cannot be checked at the moment; repeat the same call later")
 	}
 	return key, nil
@@ -87,7 +101,7 @@ func (c *Copy) load(ctx context.Context) error {
 		return fmt.Errorf("read known keys: %w", err)
 	}
 	for _, key := range keys {
-		c.keys[key.ID], c.stored[key.ID] = key, key.Version
+		c.keys[key.ID] = key
 	}
 	return nil
 }
@@ -103,60 +117,153 @@ func ScanKey(row pgx.CollectableRow) (key Key, err error) {
 	return key, err
 }
 
-// Run follows the bucket until ctx ends, through every restart or loss of the server.
+// Run follows the bucket, and saves what it learns, until ctx ends, through every
+// restart or loss of NATS and of the database.
 func (c *Copy) Run(ctx context.Context) error {
+	var saving sync.WaitGroup
+	saving.Go(func() { c.saveAll(ctx) })
+	defer saving.Wait()
 	for ctx.Err() == nil {
 		if err := c.follow(ctx); err != nil && ctx.Err() == nil && c.bus.Connected() {
-			c.log.Debug("key bucket is not there yet", zap.Error(err))
+			c.log.Debug("the key bucket is not followed", zap.Error(err))
 		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(250 * time.Millisecond):
+		case <-time.After(followEvery):
 		}
 	}
 	return nil
 }
 
 // follow takes every key that the bucket holds and then every change, until the
-// server is another one than it was.
+// server or the bucket is another one than it was. The watch itself may not notice.
 func (c *Copy) follow(ctx context.Context) error {
 	server := c.bus.ServerID()
-	bucket, err := c.bus.JetStream().KeyValue(ctx, bucketName)
+	bucket, err := c.open(ctx)
 	if err != nil {
-		return fmt.Errorf("open key bucket: %w", err)
+		return err
+	}
+	created, err := createdAt(ctx, bucket)
+	if err != nil {
+		return err
 	}
 	watcher, err := bucket.WatchAll(ctx)
 	if err != nil {
 		return fmt.Errorf("watch key bucket: %w", err)
 	}
-	defer watcher.Stop()
-	alive := time.NewTicker(500 * time.Millisecond)
-	defer alive.Stop()
+	defer endWatch(watcher)
+	checkServer, checkBucket := time.NewTicker(serverEvery), time.NewTicker(bucketEvery)
+	defer checkServer.Stop()
+	defer checkBucket.Stop()
+	current := false
 	for {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case entry, ok := <-watcher.Updates():
-			if !ok {
-				return fmt.Errorf("watch key bucket: ended")
+			switch {
+			case !ok:
+				return errors.New("watch key bucket: ended")
+			case entry == nil: // all that was there has been given
+				current = true
+				c.hear()
+			default:
+				c.learn(entry)
 			}
-			if entry != nil { // nil: all that was there has been given
-				if err := c.learn(ctx, entry); err != nil {
-					return err
-				}
-			}
-		case <-alive.C:
+		case <-checkServer.C:
 			if c.bus.ServerID() != server {
-				return fmt.Errorf("watch key bucket: the server changed")
+				return errors.New("watch key bucket: the server changed")
 			}
-			c.mu.Lock()
-			c.heard = c.now()
-			c.mu.Unlock()
+			if current {
+				c.hear()
+			}
+		case <-checkBucket.C:
+			if again, err := createdAt(ctx, bucket); err != nil || !again.Equal(created) {
+				return errors.Join(errors.New("watch key bucket: it is another one"), err)
+			}
 		}
 	}
 }
 
-const learnStatement = `
+func (c *Copy) open(ctx context.Context) (jetstream.KeyValue, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerIn)
+	defer cancel()
+	bucket, err := c.bus.JetStream().KeyValue(ctx, bucketName)
+	if err != nil {
+		return nil, fmt.Errorf("open key bucket: %w", err)
+	}
+	return bucket, nil
+}
+
+// createdAt tells one bucket from another of the same name.
+func createdAt(ctx context.Context, bucket jetstream.KeyValue) (time.Time, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerIn)
+	defer cancel()
+	status, err := bucket.Status(ctx)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("inspect key bucket: %w", err)
+	}
+	stream, ok := status.(*jetstream.KeyValueBucketStatus)
+	if !ok {
+		return time.Time{}, fmt.Errorf("inspect key bucket: it is kept in %s", status.BackingStore())
+	}
+	return stream.StreamInfo().Created, nil
+}
+
+// hear notes that nothing was missed until now.
+func (c *Copy) hear() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.heard = c.now()
+}
+
+// endWatch stops a watcher, which blocks on updates that nobody takes.
+func endWatch(watcher jetstream.KeyWatcher) {
+	_ = watcher.Stop() // fails only where it has ended already
+	go func() {
+		for range watcher.Updates() {
+		}
+	}()
+}
+
+// learn takes a key over, unless a newer version of it is known. It only touches
+// memory: a revocation must hold even while the database is away.
+func (c *Copy) learn(entry jetstream.KeyValueEntry) {
+	key, ok := readEntry(entry)
+	if !ok {
+		c.log.Error("the key bucket holds something that is no key", zap.String("key_id", entry.Key()))
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.keys[key.ID].Version >= key.Version {
+		return
+	}
+	c.keys[key.ID], c.unsaved[key.ID] = key, key
+	select {
+	case c.learnt <- struct{}{}:
+	default: // whoever saves has been told and has not looked yet
+	}
+}
+
+// saveAll saves what is learnt until ctx ends.
+func (c *Copy) saveAll(ctx context.Context) {
+	again := time.NewTicker(saveEvery)
+	defer again.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-c.learnt:
+		case <-again.C:
+		}
+		if err := c.save(ctx); err != nil && ctx.Err() == nil {
+			c.log.Warn("cannot save keys yet", zap.Error(err))
+		}
+	}
+}
+
+const saveStatement = `
 insert into known_keys (key_id, key_hash, tenant_id, suspended, scopes, expires_at, revoked_at, version)
 values ($1, $2, $3, $4, $5, $6, $7, $8)
 on conflict (key_id) do update
@@ -164,29 +271,35 @@ set key_hash = excluded.key_hash, tenant_id = excluded.tenant_id, suspended = ex
     expires_at = excluded.expires_at, revoked_at = excluded.revoked_at, version = excluded.version
 where known_keys.version < excluded.version`
 
-// learn takes a key over, unless a newer version of it is known. Memory first: a
-// revocation must hold even while the database is away.
-func (c *Copy) learn(ctx context.Context, entry jetstream.KeyValueEntry) error {
-	var key Key
-	if err := json.Unmarshal(entry.Value(), &key); err != nil || key.ID == "" || key.TenantID == uuid.Nil {
-		c.log.Error("the key bucket holds something that is no key", zap.String("key_id", entry.Key()))
-		return nil
+// save writes what the database does not have yet. Its error means that the database
+// is away; a key that the database refuses is given up, so that it cannot hold up others.
+func (c *Copy) save(ctx context.Context) error {
+	c.mu.RLock()
+	unsaved := slices.Collect(maps.Values(c.unsaved))
+	c.mu.RUnlock()
+	for _, key := range unsaved {
+		err := c.saveKey(ctx, key)
+		if fault.KindOf(err) == fault.Unavailable {
+			return err
+		}
+		if err != nil {
+			c.log.Error("a key cannot be saved", zap.String("key_id", key.ID), zap.Error(err))
+		}
+		c.mu.Lock()
+		if c.unsaved[key.ID].Version == key.Version {
+			delete(c.unsaved, key.ID)
+		}
+		c.mu.Unlock()
 	}
-	c.mu.Lock()
-	if c.keys[key.ID].Version < key.Version {
-		c.keys[key.ID] = key
-	}
-	stored := c.stored[key.ID] >= key.Version
-	c.mu.Unlock()
-	if stored {
-		return nil
-	}
-	_, err := c.pool.Exec(ctx, learnStatement, key.ID, key.Hash[:], key.TenantID, key.Suspended, key.Scopes.Strings(), key.ExpiresAt, key.RevokedAt, key.Version)
+	return nil
+}
+
+func (c *Copy) saveKey(ctx context.Context, key Key) error {
+	ctx, cancel := context.WithTimeout(ctx, saveWithin)
+	defer cancel()
+	_, err := c.pool.Exec(ctx, saveStatement, key.ID, key.Hash[:], key.TenantID, key.Suspended, key.Scopes.Strings(), key.ExpiresAt, key.RevokedAt, key.Version)
 	if err != nil {
-		return fmt.Errorf("remember key %s: %w", key.ID, err) // it is told again when the watch starts anew
+		return fmt.Errorf("save key %s: %w", key.ID, postgres.Explain(err))
 	}
-	c.mu.Lock()
-	c.stored[key.ID] = key.Version
-	c.mu.Unlock()
 	return nil
 }

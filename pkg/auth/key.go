@@ -52,14 +52,30 @@ func NewSecret() (text, keyID string, hash [sha256.Size]byte, err error) {
 
 // Parse checks the form and the checksum of a key; it needs no look-up.
 func Parse(text string) (Credential, bool) {
-	if len(text) != keyLength || !strings.HasPrefix(text, keyPrefix) || text[len(keyPrefix)+keyIDLength] != '_' {
+	named, ok := strings.CutPrefix(text, keyPrefix)
+	if !ok || len(text) != keyLength || named[keyIDLength] != '_' {
+		return Credential{}, false
+	}
+	keyID, secret := named[:keyIDLength], named[keyIDLength+1:]
+	if !plain(keyID) || !plain(secret) {
 		return Credential{}, false
 	}
 	body, sum := text[:keyLength-sumLength], text[keyLength-sumLength:]
 	if subtle.ConstantTimeCompare([]byte(checksum(body)), []byte(sum)) != 1 {
 		return Credential{}, false
 	}
-	return Credential{KeyID: body[len(keyPrefix) : len(keyPrefix)+keyIDLength], hash: sha256.Sum256([]byte(text))}, true
+	return Credential{KeyID: keyID, hash: sha256.Sum256([]byte(text))}, true
+}
+
+// plain tells whether text has no character but those of the alphabet. Anybody can
+// compute a checksum: it does not keep strange bytes from a database.
+func plain(text string) bool {
+	for i := range len(text) {
+		if strings.IndexByte(alphabet, text[i]) < 0 {
+			return false
+		}
+	}
+	return true
 }
 
 func checksum(text string) string {

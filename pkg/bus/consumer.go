@@ -75,9 +75,12 @@ func (c Consumer) apply(ctx context.Context, pool *pgxpool.Pool, events []event.
 // Run consumes until ctx ends, whatever happens to the server meanwhile. What had
 // been taken but not committed by then is delivered again to another replica.
 func (b *Bus) Run(ctx context.Context, pool *pgxpool.Pool, consumer Consumer) error {
-	r := &runner{
-		bus: b, pool: pool, consumer: consumer, stream: streamOf(consumer.Events[0]),
+	return b.newRunner(pool, consumer, usualTempo).run(ctx)
+}
+
+func (b *Bus) newRunner(pool *pgxpool.Pool, consumer Consumer, tempo tempo) *runner {
+	return &runner{
+		bus: b, pool: pool, consumer: consumer, stream: streamOf(consumer.Events[0]), tempo: tempo,
 		log: b.log.With(zap.String("consumer", consumer.Name)),
 	}
-	return r.run(ctx)
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -38,11 +40,18 @@ on conflict (consumer, event_id) do update
 set reason = excluded.reason, times = parked_events.times + 1, parked_at = now()`
 
 func park(ctx context.Context, pool *pgxpool.Pool, consumer string, e event.Sealed, reason error) error {
-	_, err := pool.Exec(ctx, parkStatement, consumer, [16]byte(e.ID), e.Name, e.TenantID, e.Body, e.Traceparent, reason.Error())
+	_, err := pool.Exec(ctx, parkStatement, consumer, [16]byte(e.ID), storable(e.Name), e.TenantID, e.Body,
+		storable(e.Traceparent), storable(reason.Error()))
 	if err != nil {
 		return fmt.Errorf("park event %s: %w", e.ID, postgres.Explain(err))
 	}
 	return nil
+}
+
+// storable returns text without what PostgreSQL refuses in a text: an event is parked
+// whatever it carries.
+func storable(text string) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "\uFFFD")
 }
 
 const parkedColumns = `consumer, event_id, name, tenant_id, body, traceparent, reason, times, parked_at`
@@ -66,29 +75,28 @@ func ShowParked(ctx context.Context, pool *pgxpool.Pool, id event.ID) ([]Parked,
 }
 
 // RetryParked hands the event to the consumers that parked it, once more. Those that
-// succeed forget that it was parked; the first that fails ends it with its error, and
-// the event stays parked there.
+// succeed forget that it was parked; the first that fails, or is not among consumers,
+// ends it with an error, and the event stays parked there.
 func RetryParked(ctx context.Context, pool *pgxpool.Pool, consumers []Consumer, id event.ID) error {
 	found, err := ShowParked(ctx, pool, id)
 	if err != nil {
 		return err
 	}
 	for _, p := range found {
-		for _, consumer := range consumers {
-			if consumer.Name != p.Consumer {
-				continue
-			}
-			e, err := event.Open(p.Body)
-			if err != nil {
-				return err
-			}
-			e.Traceparent = p.Traceparent
-			if err := consumer.apply(ctx, pool, []event.Sealed{e}); err != nil {
-				return fmt.Errorf("retry %s for %s: %w", id, consumer.Name, err)
-			}
-			if err := forgetParked(ctx, pool, p.Consumer, id); err != nil {
-				return err
-			}
+		i := slices.IndexFunc(consumers, func(c Consumer) bool { return c.Name == p.Consumer })
+		if i < 0 {
+			return fmt.Errorf("retry %s for %s: there is no such consumer", id, p.Consumer)
+		}
+		e, err := event.Open(p.Body)
+		if err != nil {
+			return fmt.Errorf("retry %s for %s: %w", id, p.Consumer, err)
+		}
+		e.Traceparent = p.Traceparent
+		if err := consumers[i].apply(ctx, pool, []event.Sealed{e}); err != nil {
+			return fmt.Errorf("retry %s for %s: %w", id, p.Consumer, err)
+		}
+		if err := forgetParked(ctx, pool, p.Consumer, id); err != nil {
+			return err
 		}
 	}
 	return nil

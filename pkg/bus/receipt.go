@@ -34,9 +34,12 @@ func sub(files embed.FS) fs.FS {
 	return root
 }
 
+// Replicas that claim the same events, each in an order of its own, would wait for
+// one another: so all claim in the order of the key.
 const claimStatement = `
 insert into receipts (created_at, event_id, consumer)
 select created_at, event_id, $3 from unnest($1::timestamptz[], $2::uuid[]) as claim (created_at, event_id)
+order by created_at, event_id
 on conflict do nothing
 returning event_id`
 

@@ -15,12 +15,18 @@ import (
 )
 
 const (
-	batchSize    = 500 // events in one transaction at most
-	ackWait      = 30 * time.Second
-	heartbeat    = 2 * time.Second // a pull without a sign of life for twice this is renewed
-	watchEvery   = 5 * time.Second
-	stalledAfter = 15 * time.Second // pending messages, and none arrives
+	batchSize = 500             // events in one transaction at most
+	heartbeat = 2 * time.Second // a pull without a sign of life for twice this is renewed
 )
+
+// tempo is how patient a runner is.
+type tempo struct {
+	ackWait      time.Duration // a message that is neither acknowledged nor refused by then comes again
+	watchEvery   time.Duration
+	stalledAfter time.Duration // messages are pending for so long, and none arrives
+}
+
+var usualTempo = tempo{ackWait: 30 * time.Second, watchEvery: 5 * time.Second, stalledAfter: 15 * time.Second}
 
 var errStalled = errors.New("messages are pending and none arrives")
 
@@ -29,6 +35,7 @@ type runner struct {
 	pool     *pgxpool.Pool
 	consumer Consumer
 	stream   Stream
+	tempo    tempo
 	log      *zap.Logger
 }
 
@@ -79,7 +86,7 @@ func (r *runner) consume(ctx context.Context) error {
 	defer subscription.Stop()
 	defer close(stopped)
 
-	watch := time.NewTicker(watchEvery)
+	watch := time.NewTicker(r.tempo.watchEvery)
 	defer watch.Stop()
 	lastSeen := time.Now()
 	for {
@@ -100,7 +107,7 @@ func (r *runner) consume(ctx context.Context) error {
 				return err
 			}
 			lag.WithLabelValues(r.consumer.Name).Set(float64(info.NumPending))
-			if info.NumPending > 0 && time.Since(lastSeen) > stalledAfter {
+			if info.NumPending > 0 && time.Since(lastSeen) > r.tempo.stalledAfter {
 				return errStalled
 			}
 		}
@@ -113,7 +120,7 @@ func (r *runner) durable(ctx context.Context) (jetstream.Consumer, error) {
 	return r.bus.js.CreateOrUpdateConsumer(ctx, r.stream.Name, jetstream.ConsumerConfig{
 		Durable: r.consumer.Name, FilterSubjects: r.consumer.Events,
 		DeliverPolicy: jetstream.DeliverAllPolicy, AckPolicy: jetstream.AckExplicitPolicy,
-		AckWait: ackWait, MaxDeliver: -1, MaxAckPending: 20 * batchSize, Replicas: r.bus.replicas,
+		AckWait: r.tempo.ackWait, MaxDeliver: -1, MaxAckPending: 20 * batchSize, Replicas: r.bus.replicas,
 	})
 }
 

@@ -2,6 +2,7 @@ package bus
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -83,19 +84,36 @@ func (b *Bus) createStream(ctx context.Context, stream Stream) (jetstream.Stream
 type Condition struct {
 	ServerID string    // the server process
 	Created  time.Time // when the stream was created
+	FirstSeq uint64    // of the oldest message, or of the next one while the stream is empty
 	LastSeq  uint64    // of the newest message
 	LastTime time.Time // when it was stored; zero while the stream is empty
 }
 
 // Inspect returns the stream's condition, after creating it where it is missing.
 func (b *Bus) Inspect(ctx context.Context, stream Stream) (Condition, error) {
-	s, err := b.createStream(ctx, stream)
+	s, err := b.findStream(ctx, stream)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		s, err = b.createStream(ctx, stream)
+	}
 	if err != nil {
 		return Condition{}, err
 	}
 	info := s.CachedInfo()
 	return Condition{
 		ServerID: b.ServerID(), Created: info.Created.UTC().Truncate(time.Microsecond),
-		LastSeq: info.State.LastSeq, LastTime: info.State.LastTime,
+		FirstSeq: max(info.State.FirstSeq, 1), LastSeq: info.State.LastSeq, LastTime: info.State.LastTime,
 	}, nil
+}
+
+func (b *Bus) findStream(ctx context.Context, stream Stream) (jetstream.Stream, error) {
+	if !b.Connected() {
+		return nil, errAway
+	}
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	s, err := b.js.Stream(ctx, stream.Name)
+	if err != nil {
+		return nil, fmt.Errorf("find stream %s: %w", stream.Name, err)
+	}
+	return s, nil
 }

@@ -36,14 +36,16 @@ func (id ID) String() string { return idPrefix + hex.EncodeToString(id[:]) }
 // MarshalText writes the wire form.
 func (id ID) MarshalText() ([]byte, error) { return []byte(id.String()), nil }
 
-// UnmarshalText reads the wire form.
+// UnmarshalText reads the wire form, in either letter case. On an error the id stays
+// as it was.
 func (id *ID) UnmarshalText(text []byte) error {
 	digits, ok := strings.CutPrefix(string(text), idPrefix)
-	if !ok || len(digits) != 2*len(id) {
-		return fmt.Errorf("event id %q is not %s and 32 hexadecimal digits", text, idPrefix)
+	bytes, err := hex.DecodeString(digits)
+	if !ok || err != nil || len(bytes) != len(id) {
+		return fmt.Errorf("event id %q is not %s and %d hexadecimal digits", text, idPrefix, 2*len(id))
 	}
-	_, err := hex.Decode(id[:], []byte(digits))
-	return err
+	*id = ID(bytes)
+	return nil
 }
 
 // Payload is the data of one kind of event; it knows its own name.
@@ -82,24 +84,28 @@ func Seal[T Payload](tenant uuid.UUID, cause string, at time.Time, data T, trace
 	return Sealed{Name: name, ID: e.ID, CreatedAt: e.CreatedAt, TenantID: tenant, Body: body, Traceparent: traceparent}, nil
 }
 
-// Open reads the envelope of body and leaves its data as it came.
+// Open reads the envelope of body and leaves its data as it came. It fails where a
+// member of the envelope is missing or of another type.
 func Open(body []byte) (Sealed, error) {
 	var e Event[jsontext.Value]
 	if err := json.Unmarshal(body, &e); err != nil {
 		return Sealed{}, fmt.Errorf("read envelope: %w", err)
 	}
-	if e.Name == "" || e.ID == (ID{}) || e.TenantID == uuid.Nil || e.CreatedAt.IsZero() {
+	if e.Name == "" || e.ID == (ID{}) || e.TenantID == uuid.Nil || e.CreatedAt.IsZero() || e.Data.Kind() != '{' {
 		return Sealed{}, fmt.Errorf("read envelope: a member is missing")
 	}
 	return Sealed{Name: e.Name, ID: e.ID, CreatedAt: e.CreatedAt, TenantID: e.TenantID, Body: body}, nil
 }
 
 // Read reads the whole event with its typed data. Members of data that this version
-// does not know are ignored.
+// does not know are ignored; an event of another name is an error.
 func Read[T Payload](s Sealed) (Event[T], error) {
 	var e Event[T]
 	if err := json.Unmarshal(s.Body, &e); err != nil {
 		return e, fmt.Errorf("read event %s: %w", s.Name, err)
+	}
+	if want := e.Data.EventName(); e.Name != want {
+		return e, fmt.Errorf("read event %s: it is %q", want, e.Name)
 	}
 	e.Traceparent = s.Traceparent
 	return e, nil

@@ -2,6 +2,7 @@ package event
 
 import (
 	"bytes"
+	"fmt"
 	"strconv"
 	"time"
 
@@ -133,14 +134,21 @@ func (q Quantity) String() string {
 // MarshalJSON writes a JSON number.
 func (q Quantity) MarshalJSON() ([]byte, error) { return []byte(q.String()), nil }
 
-// UnmarshalJSON reads a JSON number; one with a point is an amount.
+// UnmarshalJSON reads a JSON number; one with a point is an amount. On an error the
+// quantity stays as it was.
 func (q *Quantity) UnmarshalJSON(token []byte) error {
 	if !bytes.ContainsRune(token, '.') {
-		n, err := strconv.ParseInt(string(token), 10, 64)
-		*q = Quantity{Value: n}
-		return err
+		count, err := strconv.ParseInt(string(token), 10, 64)
+		if err != nil {
+			return fmt.Errorf("read count: %w", err)
+		}
+		*q = Quantity{Value: count}
+		return nil
 	}
 	amount, err := money.ParseBRL(string(token))
+	if err != nil {
+		return fmt.Errorf("read amount: %w", err)
+	}
 	*q = Quantity{Value: amount.Centavos(), IsAmount: true}
-	return err
+	return nil
 }

@@ -52,7 +52,7 @@ with added as (
 insert into outbox_pending (created_at, event_id) select created_at, event_id from added`
 
 // Add stores events in tx and has the relay publish them as soon as it commits. An
-// event that is stored already is an error: a fact is told once.
+// event that is stored already, with the same time, is an error: a fact is told once.
 func (r *Relay) Add(ctx context.Context, tx *postgres.Tx, events ...event.Sealed) error {
 	if len(events) == 0 {
 		return nil

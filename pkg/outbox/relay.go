@@ -3,6 +3,7 @@ package outbox
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -16,11 +17,18 @@ import (
 )
 
 const (
-	publishAtOnce = 2000            // events that one round publishes from memory
-	sweepSize     = 1000            // rows that one round of the sweep takes
-	sweepEvery    = time.Second     // how long an event waits at most that memory missed
-	sweepAge      = 2 * time.Second // younger ones are still on their way from memory
+	publishAtOnce = 2000 // events that one round publishes from memory
+	sweepSize     = 1000 // rows that one round of the sweep takes
 )
+
+// tempo is how often a relay looks after what memory and the server have lost.
+type tempo struct {
+	sweepEvery time.Duration
+	sweepAge   time.Duration // younger events are still on their way from memory
+	watchEvery time.Duration // the stream
+}
+
+var usualTempo = tempo{sweepEvery: time.Second, sweepAge: 2 * time.Second, watchEvery: 2 * time.Second}
 
 // Relay publishes one service's outbox to its stream. Any number of replicas run
 // one each.
@@ -29,6 +37,7 @@ type Relay struct {
 	bus    *bus.Bus
 	stream bus.Stream
 	log    *zap.Logger
+	tempo  tempo
 
 	committed chan []event.Sealed
 	published chan []bus.Outgoing
@@ -38,7 +47,7 @@ type Relay struct {
 // runs; Add and Committed work regardless.
 func NewRelay(pool *pgxpool.Pool, b *bus.Bus, stream bus.Stream, log *zap.Logger) *Relay {
 	return &Relay{
-		pool: pool, bus: b, stream: stream, log: log,
+		pool: pool, bus: b, stream: stream, log: log, tempo: usualTempo,
 		committed: make(chan []event.Sealed, 1024),
 		published: make(chan []bus.Outgoing, 64),
 	}
@@ -83,7 +92,7 @@ func (r *Relay) publishCommitted(ctx context.Context) {
 		}
 		outgoing := make([]bus.Outgoing, len(events))
 		for i, e := range events {
-			outgoing[i] = bus.Outgoing{Sealed: e, MessageID: e.ID.String()}
+			outgoing[i] = bus.Outgoing{Sealed: e, MessageID: messageID(e.ID, 0)}
 		}
 		stored, err := r.bus.Publish(ctx, outgoing)
 		if err != nil && r.bus.Connected() && ctx.Err() == nil {
@@ -127,18 +136,20 @@ func (r *Relay) settle(ctx context.Context) {
 const relaxStatement = `set local synchronous_commit = off`
 
 const forgetStatement = `
-delete from outbox_pending p using unnest($1::timestamptz[], $2::uuid[]) as done (created_at, event_id)
-where p.created_at = done.created_at and p.event_id = done.event_id`
+delete from outbox_pending p using unnest($1::timestamptz[], $2::uuid[], $3::integer[]) as done (created_at, event_id, repair)
+where p.created_at = done.created_at and p.event_id = done.event_id and p.repair = done.repair`
 
+// forget removes what is stored from the pending events, except what a repair has
+// put back since: the stream that acknowledged it may have lost it.
 func forget(ctx context.Context, tx *postgres.Tx, stored []bus.Outgoing) error {
 	if _, err := tx.Exec(ctx, relaxStatement); err != nil {
 		return fmt.Errorf("settle published events: %w", err)
 	}
-	days, ids := make([]time.Time, len(stored)), make([][16]byte, len(stored))
+	days, ids, repairs := make([]time.Time, len(stored)), make([][16]byte, len(stored)), make([]int, len(stored))
 	for i, e := range stored {
-		days[i], ids[i] = e.CreatedAt, e.ID
+		days[i], ids[i], repairs[i] = e.CreatedAt, e.ID, repairOf(e.MessageID)
 	}
-	if _, err := tx.Exec(ctx, forgetStatement, days, ids); err != nil {
+	if _, err := tx.Exec(ctx, forgetStatement, days, ids, repairs); err != nil {
 		return fmt.Errorf("settle published events: %w", err)
 	}
 	published.Add(float64(len(stored)))
@@ -148,7 +159,7 @@ func forget(ctx context.Context, tx *postgres.Tx, stored []bus.Outgoing) error {
 // sweepRegularly is the safe way: whatever is pending is published, however it came
 // to be left behind.
 func (r *Relay) sweepRegularly(ctx context.Context) {
-	tick := time.NewTicker(sweepEvery)
+	tick := time.NewTicker(r.tempo.sweepEvery)
 	defer tick.Stop()
 	for {
 		select {
@@ -185,7 +196,7 @@ from due join outbox o on o.created_at = due.created_at and o.event_id = due.eve
 // rows stay locked meanwhile, so that replicas share the work.
 func (r *Relay) sweep(ctx context.Context) (found int, err error) {
 	err = postgres.Transact(ctx, r.pool, func(tx *postgres.Tx) error {
-		rows, err := tx.Query(ctx, sweepQuery, sweepAge, sweepSize)
+		rows, err := tx.Query(ctx, sweepQuery, r.tempo.sweepAge, sweepSize)
 		if err != nil {
 			return fmt.Errorf("read pending events: %w", err)
 		}
@@ -194,10 +205,7 @@ func (r *Relay) sweep(ctx context.Context) (found int, err error) {
 			var repair int
 			err = row.Scan(&e.CreatedAt, &id, &e.Name, &e.TenantID, &e.Body, &e.Traceparent, &repair)
 			e.ID = id
-			e.MessageID = e.ID.String()
-			if repair > 0 {
-				e.MessageID = fmt.Sprintf("%s:r%d", e.MessageID, repair)
-			}
+			e.MessageID = messageID(e.ID, repair)
 			return e, err
 		})
 		if err != nil {
@@ -208,6 +216,9 @@ func (r *Relay) sweep(ctx context.Context) (found int, err error) {
 		if err := forget(ctx, tx, stored); err != nil {
 			return err
 		}
+		if err := noteDrained(ctx, tx, stored); err != nil {
+			return err
+		}
 		if failure != nil {
 			found = 0 // what was stored is settled; the rest waits for the next round
 			r.log.Warn("cannot publish yet", zap.Error(failure))
@@ -215,6 +226,20 @@ func (r *Relay) sweep(ctx context.Context) (found int, err error) {
 		return nil
 	})
 	return found, err
+}
+
+const drainedStatement = `insert into outbox_drained (oldest) select $1::timestamptz where $1 < now() - $2::interval`
+
+// noteDrained remembers the oldest of the stored events if it had waited for long.
+func noteDrained(ctx context.Context, tx *postgres.Tx, stored []bus.Outgoing) error {
+	if len(stored) == 0 {
+		return nil
+	}
+	oldest := slices.MinFunc(stored, func(a, b bus.Outgoing) int { return a.CreatedAt.Compare(b.CreatedAt) })
+	if _, err := tx.Exec(ctx, drainedStatement, oldest.CreatedAt, restartMargin/2); err != nil {
+		return fmt.Errorf("note drained events: %w", err)
+	}
+	return nil
 }
 
 const measureQuery = `select coalesce(extract(epoch from now() - min(created_at)), 0)::float8 from outbox_pending`

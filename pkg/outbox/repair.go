@@ -3,109 +3,183 @@ package outbox
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"go.uber.org/zap"
 
 	"partilha.dev/pkg/bus"
+	"partilha.dev/pkg/event"
 	"partilha.dev/pkg/postgres"
 )
 
-const (
-	watchStreamEvery = 2 * time.Second
-	// restartMargin is how far back events are published again after the server
-	// restarted: it must exceed the server's sync_interval, which is how much an
-	// acknowledged message may be younger than the disk.
-	restartMargin = time.Minute
-)
+// restartMargin is how far back events are published again after the server
+// restarted: it must exceed the server's sync_interval, which is how much an
+// acknowledged message may be younger than the disk.
+const restartMargin = time.Minute
 
 // watchStream compares the stream with what it was, and has published again what
 // the server may have lost. Consumers recognise what they had.
 func (r *Relay) watchStream(ctx context.Context) {
-	tick := time.NewTicker(watchStreamEvery)
+	if r.bus.EnsureStream(ctx, r.stream) != nil {
+		return // ctx has ended
+	}
+	tick := time.NewTicker(r.tempo.watchEvery)
 	defer tick.Stop()
-	for first := true; ; first = false {
-		if !first {
-			select {
-			case <-ctx.Done():
-				return
-			case <-tick.C:
+	for {
+		if r.bus.Connected() {
+			if err := r.compare(ctx); err != nil && ctx.Err() == nil {
+				r.log.Warn("cannot compare the stream with the outbox", zap.Error(err))
 			}
 		}
-		if !r.bus.Connected() {
-			if ctx.Err() != nil {
-				return
-			}
-			continue
-		}
-		now, err := r.bus.Inspect(ctx, r.stream)
-		if err == nil {
-			err = r.compare(ctx, now)
-		}
-		if err != nil && ctx.Err() == nil {
-			r.log.Warn("cannot inspect the stream", zap.Error(err))
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
 		}
 	}
 }
 
-const seenQuery = `
-select server_id, created, last_seq, checked_at, now() from outbox_stream where stream = $1 for update`
-
-const rememberStatement = `
-insert into outbox_stream (stream, server_id, created, last_seq) values ($1, $2, $3, $4)
-on conflict (stream) do update
-set server_id = excluded.server_id, created = excluded.created, last_seq = excluded.last_seq, checked_at = now()`
-
 // compare requeues what the stream may lack since it was last seen, and remembers
-// its condition, in one transaction that replicas take in turn.
-func (r *Relay) compare(ctx context.Context, now bus.Condition) error {
+// its condition, in one transaction. Replicas do so in turn, each with a condition
+// younger than what is remembered.
+func (r *Relay) compare(ctx context.Context) error {
 	return postgres.Transact(ctx, r.pool, func(tx *postgres.Tx) error {
-		var before bus.Condition
-		var lastSeq int64
-		var checkedAt, clock time.Time
-		err := tx.QueryRow(ctx, seenQuery, r.stream.Name).Scan(&before.ServerID, &before.Created, &lastSeq, &checkedAt, &clock)
-		if err != nil && !postgres.Absent(err) {
-			return fmt.Errorf("read the stream's last condition: %w", err)
+		before, known, err := r.recall(ctx, tx)
+		if err != nil {
+			return err
 		}
-		if err == nil {
-			before.LastSeq = uint64(lastSeq)
-			if since, reason := lostSince(before, now, checkedAt, clock); reason != "" {
-				n, err := r.requeue(ctx, tx, since)
-				if err != nil {
-					return err
-				}
-				r.log.Info("the stream may lack events; they are published again",
-					zap.String("stream", r.stream.Name), zap.String("reason", reason), zap.Time("since", since), zap.Int64("events", n))
+		now, err := r.bus.Inspect(ctx, r.stream)
+		if err != nil {
+			return err
+		}
+		if known {
+			if err := r.repair(ctx, tx, before, now); err != nil {
+				return err
 			}
 		}
-		if _, err := tx.Exec(ctx, rememberStatement, r.stream.Name, now.ServerID, now.Created, int64(now.LastSeq)); err != nil {
-			return fmt.Errorf("remember the stream's condition: %w", err)
-		}
-		return nil
+		return r.remember(ctx, tx, before, now)
 	})
+}
+
+func (r *Relay) repair(ctx context.Context, tx *postgres.Tx, before memory, now bus.Condition) error {
+	since, reason := lostSince(before, now)
+	if reason == "" {
+		return nil
+	}
+	n, err := r.requeue(ctx, tx, since)
+	if err != nil {
+		return err
+	}
+	r.log.Info("the stream may lack events; they are published again",
+		zap.String("stream", r.stream.Name), zap.String("reason", reason), zap.Time("since", since), zap.Int64("events", n))
+	return nil
+}
+
+// memory is the condition in which the stream was seen last.
+type memory struct {
+	servers   []string // every process that it was seen on, the last one at the end
+	created   time.Time
+	firstSeq  uint64
+	lastSeq   uint64
+	checkedAt time.Time
+	drained   *time.Time // the oldest event that was published late, in the minute before checkedAt or since; nil: none
+	clock     time.Time  // now
+}
+
+const recallQuery = `
+select servers, created, first_seq, last_seq, checked_at, (select min(oldest) from outbox_drained), now()
+from outbox_stream where stream = $1 for update`
+
+func (r *Relay) recall(ctx context.Context, tx *postgres.Tx) (m memory, known bool, err error) {
+	var firstSeq, lastSeq int64
+	err = tx.QueryRow(ctx, recallQuery, r.stream.Name).Scan(
+		&m.servers, &m.created, &firstSeq, &lastSeq, &m.checkedAt, &m.drained, &m.clock)
+	if postgres.Absent(err) {
+		return memory{}, false, nil
+	}
+	if err != nil {
+		return memory{}, false, fmt.Errorf("recall the stream's condition: %w", err)
+	}
+	m.firstSeq, m.lastSeq = uint64(firstSeq), uint64(lastSeq)
+	return m, true, nil
+}
+
+// serversKept is more than one cluster has members between two restarts of one.
+const serversKept = 32
+
+const rememberStatement = `
+insert into outbox_stream (stream, servers, created, first_seq, last_seq) values ($1, $2, $3, $4, $5)
+on conflict (stream) do update
+set servers = excluded.servers, created = excluded.created, first_seq = excluded.first_seq, last_seq = excluded.last_seq, checked_at = now()`
+
+const forgetDrainedStatement = `delete from outbox_drained where drained_at < now() - $1::interval`
+
+func (r *Relay) remember(ctx context.Context, tx *postgres.Tx, before memory, now bus.Condition) error {
+	servers := before.servers
+	if !slices.Contains(servers, now.ServerID) {
+		servers = append(servers, now.ServerID)
+		servers = servers[max(len(servers)-serversKept, 0):]
+	}
+	_, err := tx.Exec(ctx, rememberStatement, r.stream.Name, servers, now.Created, int64(now.FirstSeq), int64(now.LastSeq))
+	if err == nil {
+		_, err = tx.Exec(ctx, forgetDrainedStatement, restartMargin)
+	}
+	if err != nil {
+		return fmt.Errorf("remember the stream's condition: %w", err)
+	}
+	return nil
 }
 
 // lostSince tells from when on the stream may lack events, and why; an empty reason
 // means that it lacks none. Nothing older than the stream's retention is due: the
 // receipts that make a repetition harmless do not live for ever.
-func lostSince(before, now bus.Condition, checkedAt, clock time.Time) (since time.Time, reason string) {
-	earliest := clock.Add(-bus.Retention)
+func lostSince(before memory, now bus.Condition) (since time.Time, reason string) {
+	earliest := before.clock.Add(-bus.Retention)
 	switch {
-	case !now.Created.Equal(before.Created):
+	case !now.Created.Equal(before.created):
 		return earliest, "the stream is a new one"
-	case now.LastSeq < before.LastSeq && now.LastTime.IsZero():
+	case now.FirstSeq > max(before.firstSeq, before.lastSeq):
+		return earliest, "the stream was emptied"
+	case now.LastSeq < before.lastSeq && now.LastTime.IsZero():
 		return earliest, "the stream is empty"
-	case now.LastSeq < before.LastSeq:
+	case now.LastSeq < before.lastSeq:
 		since, reason = now.LastTime.Add(-restartMargin), "the stream is shorter than it was"
-	case now.ServerID != before.ServerID:
-		since, reason = checkedAt.Add(-restartMargin), "the server has restarted"
+	case !slices.Contains(before.servers, now.ServerID):
+		since, reason = before.checkedAt.Add(-restartMargin), "the server has restarted"
 	default:
 		return time.Time{}, ""
+	}
+	if before.drained != nil && before.drained.Before(since) {
+		since = *before.drained
 	}
 	if since.Before(earliest) {
 		since = earliest
 	}
 	return since, reason
+}
+
+const repairMark = ":r"
+
+// messageID is the id under which the stream gets an event: its own at first, and
+// another one for each repair.
+func messageID(id event.ID, repair int) string {
+	if repair == 0 {
+		return id.String()
+	}
+	return id.String() + repairMark + strconv.Itoa(repair)
+}
+
+// repairOf returns the repair for which messageID made the id, or 0.
+func repairOf(messageID string) int {
+	_, number, _ := strings.Cut(messageID, repairMark)
+	repair, err := strconv.Atoi(number)
+	if err != nil {
+		return 0
+	}
+	return repair
 }
 
 const requeueStatement = `

@@ -31,12 +31,16 @@ func (c *cluster) lock(ctx context.Context) (*os.File, error) {
 			return file, nil
 		}
 		pid, status := c.postmaster()
+		if status == "stopping" {
+			// It removes its mark a moment before its last process has ended.
+			patience = time.Now().Add(10 * time.Second)
+		}
 		switch {
 		case !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR):
 			err = fmt.Errorf("lock the PostgreSQL folder: %w", err)
 		case ctx.Err() != nil:
 			err = fmt.Errorf("the server that ran on %s is still shutting down: %w", c.dir, ctx.Err())
-		case status != "stopping" && time.Now().After(patience):
+		case time.Now().After(patience):
 			err = c.occupied(pid)
 		default:
 			pause(ctx)

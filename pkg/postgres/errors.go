@@ -30,7 +30,7 @@ func Explain(err error) error {
 func unavailable(err error) bool {
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) {
-		switch pg.Code[:2] {
+		switch class := pg.Code[:min(2, len(pg.Code))]; class {
 		case "08", "53", "57", "58": // connection, resources, operator intervention, system
 			return true
 		}

@@ -32,9 +32,14 @@ func Open(ctx context.Context, url string, size int) (*pgxpool.Pool, error) {
 		config.ConnConfig.Tracer = otelpgx.NewTracer(otelpgx.WithTrimSQLInSpanName())
 	}
 	config.AfterConnect = func(_ context.Context, conn *pgx.Conn) error {
-		conn.TypeMap().RegisterType(&pgtype.Type{
+		instant := &pgtype.Type{
 			Name: "timestamptz", OID: pgtype.TimestamptzOID,
 			Codec: &pgtype.TimestamptzCodec{ScanLocation: time.UTC},
+		}
+		conn.TypeMap().RegisterType(instant)
+		conn.TypeMap().RegisterType(&pgtype.Type{
+			Name: "_timestamptz", OID: pgtype.TimestamptzArrayOID,
+			Codec: &pgtype.ArrayCodec{ElementType: instant},
 		})
 		return nil
 	}

@@ -69,6 +69,12 @@ func CheckMigrated(ctx context.Context, url string, schemas ...Schema) error {
 	return nil
 }
 
+// Whoever waits for another process to migrate looks again every second, for five minutes.
+const (
+	lockPeriod   = 1 // seconds
+	lockAttempts = 300
+)
+
 func eachProvider(url string, schemas []Schema, visit func(name string, p *goose.Provider) error) error {
 	db, err := sql.Open("pgx", url)
 	if err != nil {
@@ -76,7 +82,7 @@ func eachProvider(url string, schemas []Schema, visit func(name string, p *goose
 	}
 	defer db.Close()
 	for _, schema := range schemas {
-		locker, err := lock.NewPostgresSessionLocker()
+		locker, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(lockPeriod, lockAttempts))
 		if err != nil {
 			return fmt.Errorf("prepare migration lock: %w", err)
 		}

@@ -24,6 +24,16 @@ type Config struct {
 	RateLimit    string `env:"RATE_LIMIT" envDefault:"on"`                  // off: keys are not limited, for a benchmark
 }
 
+// check refuses switches that are neither on nor off, so that MIGRATE=true is noticed.
+func (c Config) check() error {
+	for _, s := range []struct{ name, setting string }{{"MIGRATE", c.Migrate}, {"RATE_LIMIT", c.RateLimit}} {
+		if s.setting != "on" && s.setting != "off" {
+			return fmt.Errorf("%s %q is neither on nor off", s.name, s.setting)
+		}
+	}
+	return nil
+}
+
 // secretVariables may be given as a file.
 var secretVariables = []string{"DATABASE_URL", "NATS_URL", "ADMIN_TOKEN", "WEBHOOKS_SECRET_KEY"}
 

@@ -83,8 +83,14 @@ func (p Program) run(ctx context.Context, args []string) error {
 		if len(args) < len(words) || !slices.Equal(args[:len(words)], words) {
 			continue
 		}
+		if command.Run == nil && len(args) > len(words) {
+			return errUsage
+		}
 		var config Config
 		if err := ReadEnvironment(&config); err != nil {
+			return err
+		}
+		if err := config.check(); err != nil {
 			return err
 		}
 		switch command.Usage {
@@ -142,6 +148,9 @@ func LimiterFor(setting string) *web.Limiter {
 	return web.NewLimiter(1000, 2000)
 }
 
+// flushWithin is how long the end of the process waits for the collector of traces.
+const flushWithin = 5 * time.Second
+
 // serve starts in order and stops in reverse: HTTP first, so that every answered
 // request is done; then the background work; then the connections.
 func (p Program) serve(ctx context.Context, config Config) (err error) {
@@ -158,13 +167,17 @@ func (p Program) serve(ctx context.Context, config Config) (err error) {
 	if err != nil {
 		return fmt.Errorf("start tracing: %w", err)
 	}
-	defer stopTrace(context.WithoutCancel(ctx))
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushWithin)
+		defer cancel()
+		_ = stopTrace(ctx) // traces are lost with their collector; a service is not
+	}()
 	deps, closeDeps, err := p.connect(ctx, config)
 	if err != nil {
 		return err
 	}
 	defer closeDeps()
-	if err := deps.maintain(ctx, p.Schemas); err != nil {
+	if err := deps.ensurePartitions(ctx, p.Schemas); err != nil {
 		return err
 	}
 	s, err := p.New(ctx, deps)

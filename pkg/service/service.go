@@ -4,6 +4,7 @@ package service
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"time"
@@ -71,36 +72,48 @@ func (d Deps) Consume(consumers []bus.Consumer) func(context.Context) error {
 
 const maintainEvery = time.Hour
 
-// Maintain makes tomorrow's partitions and drops those that are past their time,
-// once an hour until ctx ends.
+// Maintain makes the coming days' partitions and drops those that are past their
+// time, at once and then every hour until ctx ends.
 func (d Deps) Maintain(schemas []postgres.Schema) func(context.Context) error {
 	return func(ctx context.Context) error {
 		tick := time.NewTicker(maintainEvery)
 		defer tick.Stop()
 		for {
+			if err := d.maintain(ctx, schemas); err != nil && ctx.Err() == nil {
+				d.Log.Error("cannot maintain partitions", zap.Error(err))
+			}
 			select {
 			case <-ctx.Done():
 				return nil
 			case <-tick.C:
 			}
-			if err := d.maintain(ctx, schemas); err != nil && ctx.Err() == nil {
-				d.Log.Error("cannot maintain partitions", zap.Error(err))
-			}
 		}
 	}
 }
 
+// maintain makes every partition before it drops one: rows need a place, whatever
+// holds up the dropping.
 func (d Deps) maintain(ctx context.Context, schemas []postgres.Schema) error {
+	if err := d.ensurePartitions(ctx, schemas); err != nil {
+		return err
+	}
+	var failures []error
 	for _, schema := range schemas {
-		if err := postgres.EnsurePartitions(ctx, d.Pool, schema.Partitions); err != nil {
-			return err
-		}
 		dropped, err := postgres.DropPartitions(ctx, d.Pool, schema.Partitions, d.Now())
 		if len(dropped) > 0 {
 			d.Log.Info("dropped partitions", zap.Strings("partitions", dropped))
 		}
 		if err != nil {
-			return fmt.Errorf("drop partitions of %s: %w", schema.Name, err)
+			failures = append(failures, fmt.Errorf("drop partitions of %s: %w", schema.Name, err))
+		}
+	}
+	return errors.Join(failures...)
+}
+
+func (d Deps) ensurePartitions(ctx context.Context, schemas []postgres.Schema) error {
+	for _, schema := range schemas {
+		if err := postgres.EnsurePartitions(ctx, d.Pool, schema.Partitions); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -10,12 +10,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"net/url"
 	"runtime/debug"
-	"strings"
 	"time"
 
 	"github.com/go-chi/chi/v5"
+	"github.com/go-json-experiment/json"
 	"go.uber.org/zap"
 
 	"partilha.dev/pkg/auth"
@@ -71,7 +73,6 @@ type API struct {
 // mistake of ours, and an error.
 func (a API) Handler() (http.Handler, error) {
 	router := chi.NewRouter()
-	allowed := map[string][]string{}
 	for _, route := range a.Routes {
 		takesBody := route.Method == http.MethodPost || route.Method == http.MethodPatch
 		body := a.Document.Body(route.Method, route.Pattern)
@@ -80,17 +81,26 @@ func (a API) Handler() (http.Handler, error) {
 		}
 		e := &endpoint{api: a, route: route, body: body, measure: measureRoute(route.Method, route.Pattern)}
 		router.Method(route.Method, route.Pattern, e)
-		allowed[route.Pattern] = append(allowed[route.Pattern], route.Method)
 	}
 	router.NotFound(func(w http.ResponseWriter, r *http.Request) { refuse(w, r, a.Log, NotFound()) })
 	router.MethodNotAllowed(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Allow", strings.Join(methodsAt(router, r.URL.Path), ", "))
-		refuse(w, r, a.Log, fault.Newf(fault.Invalid, "method_not_allowed", "%s is not possible here; see the Allow header", r.Method))
+		methods := methodsAt(router, r.URL)
+		if len(methods) == 0 { // the router does not look for a path where it does not know the method
+			refuse(w, r, a.Log, NotFound())
+			return
+		}
+		refuseMethod(w, r, methods)
 	})
 	return router, nil
 }
 
-func methodsAt(router chi.Router, path string) (methods []string) {
+// methodsAt returns what the address can be asked with. The router goes by the path
+// as it was written, where that differs from what it means.
+func methodsAt(router chi.Router, address *url.URL) (methods []string) {
+	path := address.RawPath
+	if path == "" {
+		path = address.Path
+	}
 	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
 		if router.Match(chi.NewRouteContext(), method, path) {
 			methods = append(methods, method)
@@ -142,14 +152,16 @@ func (e *endpoint) serve(w http.ResponseWriter, call *Call) (status int) {
 	if err != nil {
 		return refuse(w, call.Request, e.api.Log, err)
 	}
+	var raw []byte
+	if answer.Body != nil {
+		if raw, err = json.Marshal(answer.Body); err != nil {
+			return refuse(w, call.Request, e.api.Log, fmt.Errorf("write the answer: %w", err))
+		}
+	}
 	for name, value := range answer.Header {
 		w.Header().Set(name, value)
 	}
-	if answer.Body == nil {
-		w.WriteHeader(answer.Status)
-		return answer.Status
-	}
-	writeJSON(w, answer.Status, answer.Body)
+	writeJSON(w, answer.Status, raw)
 	return answer.Status
 }
 
@@ -191,11 +203,14 @@ func (c *Call) readBody(w http.ResponseWriter) error {
 	}
 	raw, err := io.ReadAll(http.MaxBytesReader(w, c.Request.Body, maxBody))
 	var exceeded *http.MaxBytesError
+	var network net.Error
 	switch {
 	case errors.As(err, &exceeded):
 		return tooLarge
-	case err != nil:
+	case errors.As(err, &network) && network.Timeout():
 		return fault.New(fault.Invalid, "request_timeout", "the body did not arrive in time").Because(err)
+	case err != nil: // ended before its length, or badly chunked
+		return fault.InvalidBody(fault.Detail{Code: "syntax", Message: "the body did not arrive whole"}).Because(err)
 	}
 	c.body = raw
 	return nil

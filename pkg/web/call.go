@@ -3,10 +3,13 @@ package web
 import (
 	"crypto/sha256"
 	"crypto/subtle"
+	"maps"
 	"mime"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/go-chi/chi/v5"
 	"github.com/google/uuid"
@@ -41,18 +44,32 @@ func (c *Call) PathID(name string) (uuid.UUID, error) {
 	return parseID(name, chi.URLParam(c.Request, name))
 }
 
-// Query checks that the query has no parameter but these, each at most once, so that
-// a misspelt filter is seen instead of ignored.
+// Query checks that the query can be read and has no parameter but these, each at most
+// once, so that a misspelt filter is seen instead of ignored. What QueryText returns
+// afterwards is UTF-8 without U+0000.
 func (c *Call) Query(known ...string) error {
-	for name, values := range c.URL.Query() {
-		if !slices.Contains(known, name) {
-			return fault.InvalidParameter(name, "is not a parameter of this address; it takes "+strings.Join(known, ", "))
-		}
-		if len(values) != 1 {
+	values, err := url.ParseQuery(c.URL.RawQuery)
+	if err != nil {
+		return fault.InvalidParameter("query", "must be name=value pairs joined by &, percent-encoded")
+	}
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		switch {
+		case !slices.Contains(known, name):
+			return fault.InvalidParameter(strings.ToValidUTF8(name, "\ufffd"), "is not a parameter of this address; "+listed(known))
+		case len(values[name]) != 1:
 			return fault.InvalidParameter(name, "is given more than once")
+		case !utf8.ValidString(values[name][0]) || strings.ContainsRune(values[name][0], 0):
+			return fault.InvalidParameter(name, "must be UTF-8 without U+0000")
 		}
 	}
 	return nil
+}
+
+func listed(known []string) string {
+	if len(known) == 0 {
+		return "it takes none"
+	}
+	return "it takes " + strings.Join(known, ", ")
 }
 
 // QueryText is the query's parameter of that name, or nil where it is absent.
@@ -72,6 +89,16 @@ func (c *Call) QueryID(name string) (*uuid.UUID, error) {
 	}
 	id, err := parseID(name, *text)
 	return &id, err
+}
+
+// QueryChoice is the query's parameter of that name, which must be one of choices;
+// nil where it is absent.
+func (c *Call) QueryChoice(name string, choices ...string) (*string, error) {
+	text := c.QueryText(name)
+	if text != nil && !slices.Contains(choices, *text) {
+		return nil, fault.InvalidParameter(name, "must be one of "+strings.Join(choices, ", "))
+	}
+	return text, nil
 }
 
 func parseID(name, text string) (uuid.UUID, error) {
@@ -116,14 +143,4 @@ func isJSON(types []string) bool {
 	}
 	media, _, err := mime.ParseMediaType(types[0])
 	return err == nil && media == "application/json"
-}
-
-// QueryChoice is the query's parameter of that name, which must be one of choices;
-// nil where it is absent.
-func (c *Call) QueryChoice(name string, choices ...string) (*string, error) {
-	text := c.QueryText(name)
-	if text != nil && !slices.Contains(choices, *text) {
-		return nil, fault.InvalidParameter(name, "must be one of "+strings.Join(choices, ", "))
-	}
-	return text, nil
 }

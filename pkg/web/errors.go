@@ -2,8 +2,10 @@ package web
 
 import (
 	"net/http"
+	"strings"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	"go.uber.org/zap"
 
 	"partilha.dev/pkg/fault"
@@ -81,16 +83,23 @@ func refuse(w http.ResponseWriter, r *http.Request, log *zap.Logger, err error) 
 		log.Error("request failed", zap.String("method", r.Method), zap.String("path", r.URL.Path),
 			zap.Int("status", status), zap.String("request_id", requestID), zap.Error(err))
 	}
-	writeJSON(w, status, errorBody{Code: f.Code, Message: f.Message, Details: f.Details, RequestID: requestID})
+	body := errorBody{Code: f.Code, Message: f.Message, Details: f.Details, RequestID: requestID}
+	raw, _ := json.Marshal(body, jsontext.AllowInvalidUTF8(true)) // nothing but text: it cannot fail
+	writeJSON(w, status, raw)
 	return status
 }
 
-func writeJSON(w http.ResponseWriter, status int, body any) {
-	raw, err := json.Marshal(body)
-	if err != nil { // a defect of ours: no type that we answer with can fail to be written
-		status, raw = http.StatusInternalServerError, []byte(`{"code":"internal_error","message":"the answer cannot be written"}`)
+// refuseMethod answers a path that is known, asked with a method that it does not have.
+func refuseMethod(w http.ResponseWriter, r *http.Request, methods []string) {
+	w.Header().Set("Allow", strings.Join(methods, ", "))
+	refuse(w, r, zap.NewNop(), fault.Newf(fault.Invalid, "method_not_allowed", "%s is not possible here; see the Allow header", r.Method))
+}
+
+// writeJSON sends an answer; raw is nil where it has no body.
+func writeJSON(w http.ResponseWriter, status int, raw []byte) {
+	if raw != nil {
+		w.Header().Set("Content-Type", "application/json")
 	}
-	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	w.Write(raw)
 }

@@ -14,9 +14,11 @@ import (
 )
 
 // Limiter bounds how often one key asks, so that one tenant's mistake is not
-// everybody's outage. The zero of pointers limits nothing.
+// everybody's outage. A nil Limiter limits nothing.
 type Limiter struct {
 	perSecond, burst int
+	forget           time.Duration // a key that is idle for so long has its whole burst again
+	now              func() time.Time
 
 	mu    sync.Mutex
 	keys  map[string]*bucket
@@ -30,7 +32,11 @@ type bucket struct {
 
 // NewLimiter allows each key perSecond requests a second, and burst at once.
 func NewLimiter(perSecond, burst int) *Limiter {
-	return &Limiter{perSecond: perSecond, burst: burst, keys: map[string]*bucket{}, swept: time.Now()}
+	full := time.Duration(burst) * time.Second / time.Duration(perSecond)
+	return &Limiter{
+		perSecond: perSecond, burst: burst, forget: max(time.Minute, full), now: time.Now,
+		keys: map[string]*bucket{}, swept: time.Now(),
+	}
 }
 
 // allow takes one request from the key's allowance, or refuses it and says when to
@@ -39,7 +45,7 @@ func (l *Limiter) allow(keyID string, header http.Header) error {
 	if l == nil {
 		return nil
 	}
-	now := time.Now()
+	now := l.now()
 	b := l.bucket(keyID, now)
 	if b.AllowN(now, 1) {
 		return nil
@@ -55,10 +61,10 @@ func (l *Limiter) allow(keyID string, header http.Header) error {
 func (l *Limiter) bucket(keyID string, now time.Time) *bucket {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if now.Sub(l.swept) > time.Minute {
+	if now.Sub(l.swept) > l.forget {
 		for id, b := range l.keys {
-			if now.Sub(b.used) > time.Minute {
-				delete(l.keys, id) // idle for longer than a full bucket takes
+			if now.Sub(b.used) > l.forget {
+				delete(l.keys, id)
 			}
 		}
 		l.swept = now

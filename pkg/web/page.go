@@ -58,7 +58,7 @@ func (p Page) open(cursor string) (uuid.UUID, bool) {
 		return uuid.Nil, false
 	}
 	id := uuid.UUID(raw[:16])
-	return id, binary.BigEndian.Uint32(raw[16:]) == p.sum(id)
+	return id, p.seal(id) == cursor // in this one spelling
 }
 
 func (p Page) sum(id uuid.UUID) uint32 {

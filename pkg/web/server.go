@@ -23,6 +23,8 @@ func Serve(ctx context.Context, listener net.Listener, handler http.Handler) err
 		WriteTimeout:      15 * time.Second,
 		IdleTimeout:       60 * time.Second,
 		MaxHeaderBytes:    16<<10 - 4096, // net/http grants 4 KiB more
+
+		DisableGeneralOptionsHandler: true, // `OPTIONS *` gets an answer in our shape
 	}
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(listener) }()

@@ -135,8 +135,9 @@ func TestANewGoalCountsThePastSalesOfItsWindow(t *testing.T) {
 	w.run()
 	ana, bia := uuid.New(), uuid.New()
 	today := time.Now().UTC()
+	march := sale(shop, ana, at("2026-03-02T12:00:00Z"))
 	w.sell(
-		sale(shop, ana, at("2026-02-28T12:00:00Z")), sale(shop, ana, at("2026-03-02T12:00:00Z")),
+		sale(shop, ana, at("2026-02-28T12:00:00Z")), march,
 		sale(shop, ana, at("2026-04-01T02:00:00Z")), sale(shop, ana, at("2026-04-01T04:00:00Z")),
 		sale(shop, ana, today), sale(shop, ana, today), sale(shop, ana, today), sale(shop, bia, today),
 		sale(other, ana, today), sale(other, ana, today),
@@ -145,6 +146,8 @@ func TestANewGoalCountsThePastSalesOfItsWindow(t *testing.T) {
 	monthly := w.goal(shop, `"target":2,"period":"month","starts_at":"2026-03-01T03:00:00Z"`)
 	ofBia := w.goal(shop, fmt.Sprintf(`"metric":"sales_amount","target":10,"starts_at":"2026-01-01T00:00:00Z","partner_ids":[%q]`, bia))
 	w.goal(shop, `"metric":"sales_amount","target":1`) // from now on
+	w.goal(shop, `"starts_at":"2026-01-01T00:00:00Z","ends_at":"2026-04-01T04:00:00Z"`)
+	w.goal(shop, fmt.Sprintf(`"starts_at":"2026-01-01T00:00:00Z","campaign_id":%q`, march.Data.CampaignID))
 
 	w.assertTotals()
 	if got, want := w.board(shop, monthly, "?period_start=2026-03-01T03:00:00Z"), ana.String()+" 2 100% true #1"; got != want {
@@ -166,20 +169,24 @@ func TestANewGoalCountsThePastSalesOfItsWindow(t *testing.T) {
 
 func TestAPeriodThatWasOverBeforeTheGoalIsNeverTold(t *testing.T) {
 	w := newWorld(t)
-	shop := w.tenant()
+	shop, other := w.tenant(), w.tenant()
 	w.run()
 	ana := uuid.New()
 	w.sell(sale(shop, ana, at("2026-03-02T12:00:00Z")))
 	w.goal(shop, `"target":1,"period":"month","starts_at":"2026-03-01T03:00:00Z"`)
 	w.goal(shop, `"target":2,"starts_at":"2026-03-01T00:00:00Z","ends_at":"2026-05-01T00:00:00Z"`)
+	justOver := w.now().Add(-time.Minute).UTC().Format(time.RFC3339)
+	w.goal(other, fmt.Sprintf(`"target":3,"period":"month","starts_at":"2026-01-01T00:00:00Z","ends_at":%q`, justOver))
 
+	anHourAgo := w.now().Add(-time.Hour)
+	w.sell(sale(other, ana, anHourAgo), sale(other, ana, anHourAgo), sale(other, ana, anHourAgo))
 	w.sell(sale(shop, ana, at("2026-03-03T12:00:00Z")), sale(shop, ana, at("2026-04-03T12:00:00Z"))) // heard of late
 
 	if told := w.reached(); len(told) != 0 {
 		t.Errorf("told of %+v", told)
 	}
-	if reached := w.rows("select partner_id::text from reached"); len(reached) != 3 {
-		t.Errorf("%d periods are marked as reached, want 3", len(reached))
+	if reached := w.rows("select partner_id::text from reached"); len(reached) != 4 {
+		t.Errorf("%d periods are marked as reached, want 4", len(reached))
 	}
 	w.assertTotals()
 }

@@ -2,7 +2,6 @@ package sales
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/google/uuid"
@@ -131,19 +130,7 @@ func (s *Service) changeCampaign(call *web.Call) (web.Answer, error) {
 	if err := call.Decode(&body); err != nil {
 		return web.Answer{}, err
 	}
-	var c campaign
-	err = s.change(call.Context(), call.Tenant(), func(tx *postgres.Tx) error {
-		rows, err := tx.Query(call.Context(), getCampaignQuery, call.Tenant(), id)
-		if err != nil {
-			return fmt.Errorf("read campaign: %w", err)
-		}
-		c, err = pgx.CollectExactlyOneRow(rows, scanCampaign)
-		if postgres.Absent(err) {
-			return web.NotFound()
-		}
-		if err != nil {
-			return fmt.Errorf("read campaign: %w", err)
-		}
+	return amend(s, call, id, getCampaignQuery, scanCampaign, func(tx *postgres.Tx, c *campaign) error {
 		if err := campaignTransitions.check(c.Status, orElse(body.Status, c.Status)); err != nil {
 			return err
 		}
@@ -162,8 +149,4 @@ func (s *Service) changeCampaign(call *web.Call) (web.Answer, error) {
 		})
 		return err
 	})
-	if err != nil {
-		return web.Answer{}, err
-	}
-	return web.Answer{Status: 200, Body: c}, nil
 }

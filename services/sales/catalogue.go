@@ -74,7 +74,7 @@ func newCatalogue(deps service.Deps) *catalogue {
 // credential, that is also noted as a use of the key, at most once a minute.
 func (c *catalogue) Key(ctx context.Context, credential auth.Credential, scope auth.Scope) (auth.Key, error) {
 	now := c.deps.Now()
-	if key, _, ok := c.recall(credential.KeyID); ok && now.Sub(key.readAt) < keyFreshFor {
+	if key, _, ok := c.recall(credential.KeyID); ok && now.Sub(key.readAt) < keyFreshFor && key.Admit(credential, scope, now) == nil {
 		return key.Key, nil
 	}
 	key, unnoted, err := c.readKey(ctx, credential.KeyID)

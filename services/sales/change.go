@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 
 	"partilha.dev/pkg/fault"
 	"partilha.dev/pkg/openapi"
@@ -54,6 +55,33 @@ func (s *Service) change(ctx context.Context, tenant uuid.UUID, work func(tx *po
 	})
 	s.catalogue.forget(tenant) // also after an error: a lost commit may have happened
 	return err
+}
+
+// amend answers a PATCH: it reads the tenant's row of that id, lets edit change and
+// store it, and shows what it is like then. Another tenant's row is not found.
+func amend[T any](s *Service, call *web.Call, id uuid.UUID, query string, scan pgx.RowToFunc[T], edit func(tx *postgres.Tx, row *T) error) (web.Answer, error) {
+	var row T
+	err := s.change(call.Context(), call.Tenant(), func(tx *postgres.Tx) error {
+		rows, err := tx.Query(call.Context(), query, call.Tenant(), id)
+		if err != nil {
+			return fmt.Errorf("read %T: %w", row, err)
+		}
+		row, err = pgx.CollectExactlyOneRow(rows, scan)
+		if postgres.Absent(err) {
+			return web.NotFound()
+		}
+		if err != nil {
+			return fmt.Errorf("read %T: %w", row, err)
+		}
+		if err := edit(tx, &row); err != nil {
+			return fmt.Errorf("change %T: %w", row, err)
+		}
+		return nil
+	})
+	if err != nil {
+		return web.Answer{}, err
+	}
+	return web.Answer{Status: 200, Body: row}, nil
 }
 
 // transitions are the states that a resource may go to from each state.

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http/httptest"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -94,6 +96,13 @@ func (f *fixture) in(t *testing.T) *fixture {
 func (f *fixture) with(key string) *fixture {
 	other := *f
 	other.key = key
+	return &other
+}
+
+// at is the same tenant calling at another instance.
+func (f *fixture) at(instance *fixture) *fixture {
+	other := *f
+	other.url = instance.url
 	return &other
 }
 
@@ -186,6 +195,26 @@ func quoted(text string) string {
 		panic(err)
 	}
 	return string(raw)
+}
+
+// meanwhile does work again and again on some goroutines, counting on each of them,
+// until stop is called or the test ends. Then it waits for them.
+func (f *fixture) meanwhile(goroutines int, work func(goroutine, n int)) (stop func()) {
+	var finished atomic.Bool
+	var all sync.WaitGroup
+	for goroutine := range goroutines {
+		all.Go(func() {
+			for n := 0; !finished.Load(); n++ {
+				work(goroutine, n)
+			}
+		})
+	}
+	stop = func() {
+		finished.Store(true)
+		all.Wait()
+	}
+	f.t.Cleanup(stop)
+	return stop
 }
 
 // rows is how many rows a table has.

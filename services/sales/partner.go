@@ -136,19 +136,7 @@ func (s *Service) changePartner(call *web.Call) (web.Answer, error) {
 	if err := call.Decode(&body); err != nil {
 		return web.Answer{}, err
 	}
-	var p partner
-	err = s.change(call.Context(), call.Tenant(), func(tx *postgres.Tx) error {
-		rows, err := tx.Query(call.Context(), getPartnerQuery, call.Tenant(), id)
-		if err != nil {
-			return fmt.Errorf("read partner: %w", err)
-		}
-		p, err = pgx.CollectExactlyOneRow(rows, scanPartner)
-		if postgres.Absent(err) {
-			return web.NotFound()
-		}
-		if err != nil {
-			return fmt.Errorf("read partner: %w", err)
-		}
+	return amend(s, call, id, getPartnerQuery, scanPartner, func(tx *postgres.Tx, p *partner) error {
 		if err := partnerTransitions.check(p.Status, orElse(body.Status, p.Status)); err != nil {
 			return err
 		}
@@ -158,7 +146,7 @@ func (s *Service) changePartner(call *web.Call) (web.Answer, error) {
 			"tenant_id": call.Tenant(), "partner_id": id, "name": p.Name, "email": p.Email, "status": p.Status,
 		}).Scan(&version)
 		if err != nil {
-			return fmt.Errorf("change partner: %w", err)
+			return err
 		}
 		told, err := event.Seal(call.Tenant(), fmt.Sprintf("%s/%d", id, version), s.deps.Now(), event.PartnerChanged{
 			PartnerID: id, Name: p.Name, ReferralCode: p.ReferralCode, Status: p.Status, Version: version,
@@ -168,10 +156,6 @@ func (s *Service) changePartner(call *web.Call) (web.Answer, error) {
 		}
 		return s.relay.Add(call.Context(), tx, told)
 	})
-	if err != nil {
-		return web.Answer{}, err
-	}
-	return web.Answer{Status: 200, Body: p}, nil
 }
 
 // orElse is the value that is given, or else what holds without it.

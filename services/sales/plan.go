@@ -149,19 +149,7 @@ func (s *Service) changePlan(call *web.Call) (web.Answer, error) {
 	if err := call.Decode(&body); err != nil {
 		return web.Answer{}, err
 	}
-	var p plan
-	err = s.change(call.Context(), call.Tenant(), func(tx *postgres.Tx) error {
-		rows, err := tx.Query(call.Context(), getPlanQuery, call.Tenant(), id)
-		if err != nil {
-			return fmt.Errorf("read plan: %w", err)
-		}
-		p, err = pgx.CollectExactlyOneRow(rows, scanPlan)
-		if postgres.Absent(err) {
-			return web.NotFound()
-		}
-		if err != nil {
-			return fmt.Errorf("read plan: %w", err)
-		}
+	return amend(s, call, id, getPlanQuery, scanPlan, func(tx *postgres.Tx, p *plan) error {
 		p.Name, p.CommissionPct = orElse(body.Name, p.Name), orElse(body.CommissionPct, p.CommissionPct)
 		p.ConversionAmount, p.HoldDays = body.ConversionAmount.over(p.ConversionAmount), orElse(body.HoldDays, p.HoldDays)
 		_, err = tx.Exec(call.Context(), changePlanStatement, pgx.NamedArgs{
@@ -170,8 +158,4 @@ func (s *Service) changePlan(call *web.Call) (web.Answer, error) {
 		})
 		return err
 	})
-	if err != nil {
-		return web.Answer{}, err
-	}
-	return web.Answer{Status: 200, Body: p}, nil
 }

@@ -54,9 +54,9 @@ func (s *Service) recordSale(call *web.Call) (web.Answer, error) {
 	}, nil
 }
 
-// maxDecisions bounds how often one report is decided anew while the catalogue keeps
+// decideWithin bounds for how long one report is decided anew while the catalogue keeps
 // changing under it.
-const maxDecisions = 20
+const decideWithin = 5 * time.Second
 
 // record records the reported sale, or finds the one that the same external_ref
 // recorded before; fresh tells which. Everything that may refuse the sale is looked
@@ -67,16 +67,17 @@ const maxDecisions = 20
 // and the report is decided anew.
 func (s *Service) record(ctx context.Context, credential auth.Credential, tenant uuid.UUID, r report) (known sale, fresh bool, err error) {
 	now := s.deps.Now()
-	for range maxDecisions {
+	for deadline := time.Now().Add(decideWithin); time.Now().Before(deadline); {
 		key, version, ok := s.catalogue.recall(credential.KeyID)
-		if !ok {
-			if _, _, err := s.catalogue.readKey(ctx, credential.KeyID); err != nil {
+		if !ok || key.Admit(credential, auth.SalesWrite, now) != nil {
+			fresh, _, err := s.catalogue.readKey(ctx, credential.KeyID)
+			if err != nil {
+				return sale{}, false, err
+			}
+			if err := fresh.Admit(credential, auth.SalesWrite, now); err != nil {
 				return sale{}, false, err
 			}
 			continue
-		}
-		if err := key.Admit(credential, auth.SalesWrite, now); err != nil {
-			return sale{}, false, err
 		}
 		terms, offeredAt, ok := s.catalogue.offer(tenant, r.offerKey())
 		if !ok || terms.refuses(r, now) != nil {

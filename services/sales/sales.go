@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net/http"
+	"sync"
 
 	"partilha.dev/pkg/auth"
 	"partilha.dev/pkg/bus"
@@ -39,8 +40,10 @@ func migrationFiles() fs.FS {
 	return root
 }
 
-// Document is the service's part of the API.
-func Document() (*openapi.Document, error) { return openapi.Load(document) }
+// Document is the service's part of the API. It is read once.
+func Document() (*openapi.Document, error) { return loadDocument() }
+
+var loadDocument = sync.OnceValues(func() (*openapi.Document, error) { return openapi.Load(document) })
 
 // Config is what only this service is configured with.
 type Config struct {

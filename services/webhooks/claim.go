@@ -67,9 +67,7 @@ join events e on e.tenant_id = taken.tenant_id and e.event_id = taken.event_id a
 order by taken.delivery_id`
 
 // take claims deliveries of the lanes under the token. When it returns without an error
-// the claim is committed: the statement is a transaction of its own, whose rows count
-// only once the server has said that it is done. After an error the claim may or may
-// not have been made.
+// the claim is committed; after one it may or may not have been made.
 func take(ctx context.Context, pool *pgxpool.Pool, grants []grant, token uuid.UUID) ([]claimed, error) {
 	tenants := make([]uuid.UUID, len(grants))
 	endpoints := make([]uuid.UUID, len(grants))
@@ -81,19 +79,15 @@ func take(ctx context.Context, pool *pgxpool.Pool, grants []grant, token uuid.UU
 			oldest = g.since
 		}
 	}
-	rows, err := pool.Query(ctx, claimStatement, tenants, endpoints, slots, oldest, token)
-	if err != nil {
-		return nil, fmt.Errorf("claim deliveries: %w", postgres.Explain(err))
-	}
-	jobs, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (job claimed, err error) {
+	jobs, err := runPlanned(ctx, pool, func(row pgx.CollectableRow) (job claimed, err error) {
 		var eventID [16]byte
 		err = row.Scan(&job.tenant, &job.endpoint, &job.id, &job.createdAt, &eventID, &job.url, &job.sealed,
 			&job.name, &job.body, &job.traceparent)
 		job.eventID, job.claim = eventID, token
 		return job, err
-	})
+	}, claimStatement, tenants, endpoints, slots, oldest, token)
 	if err != nil {
-		return nil, fmt.Errorf("claim deliveries: %w", postgres.Explain(err))
+		return nil, fmt.Errorf("claim deliveries: %w", err)
 	}
 	return jobs, nil
 }

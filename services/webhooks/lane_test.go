@@ -15,13 +15,13 @@ func TestALaneGetsNoMoreThanItsSlotsAndATenantNoMoreThanIts(t *testing.T) {
 	grants := wakeAndTake(l, lanesOf(tenant, 20))
 	sum := 0
 	for _, g := range grants {
-		if g.slots > perEndpoint {
+		if g.slots > 32 {
 			t.Errorf("a lane got %d slots", g.slots)
 		}
 		sum += g.slots
 	}
-	if sum != perTenant {
-		t.Errorf("the tenant got %d slots, want %d", sum, perTenant)
+	if sum != 128 {
+		t.Errorf("the tenant got %d slots, want 128", sum)
 	}
 	if more := l.take(); len(more) != 0 {
 		t.Errorf("a tenant that holds all of its slots got %v", more)

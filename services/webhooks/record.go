@@ -6,11 +6,11 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"go.uber.org/zap"
 
 	"partilha.dev/pkg/fault"
-	"partilha.dev/pkg/postgres"
 )
 
 const (
@@ -143,10 +143,10 @@ func (r *recorder) write(batch []attempt) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), recordWithin)
 	defer cancel()
-	_, err := r.pool.Exec(ctx, recordStatement, tenants, ids, created, claims, states, at, durations,
+	_, err := runPlanned(ctx, r.pool, pgx.RowTo[int], recordStatement, tenants, ids, created, claims, states, at, durations,
 		statuses, errors, excerpts, urls, signatures, oldest, newest)
 	if err != nil {
-		return fmt.Errorf("record outcomes: %w", postgres.Explain(err))
+		return fmt.Errorf("record outcomes: %w", err)
 	}
 	return nil
 }

@@ -1,14 +1,9 @@
 package webhooks
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
 	"math/rand/v2"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"slices"
 	"strings"
@@ -192,119 +187,18 @@ func (k *stack) dump() string {
 	return all.String()
 }
 
-// answer is what the API said.
-type answer struct {
-	*httptest.ResponseRecorder
-	t *testing.T
-}
-
-func (k *stack) ask(s *Service, who member, method, path, body string) answer {
-	k.t.Helper()
-	r := httptest.NewRequest(method, path, strings.NewReader(body))
-	if who.key != "" {
-		r.Header.Set("Authorization", "Bearer "+who.key)
-	}
-	w := httptest.NewRecorder()
-	s.Handler().ServeHTTP(w, r)
-	return answer{w, k.t}
-}
-
-// must fails the test unless the status is this one, and reads the body into into.
-func (a answer) must(status int, into any) {
-	a.t.Helper()
-	if a.Code != status {
-		a.t.Fatalf("status %d, want %d: %s", a.Code, status, a.Body)
-	}
-	if into == nil {
-		return
-	}
-	if err := json.Unmarshal(a.Body.Bytes(), into); err != nil {
-		a.t.Fatalf("%v: %s", err, a.Body)
-	}
-}
-
-// refused fails the test unless this is an error of the status and code.
-func (a answer) refused(status int, code string) {
-	a.t.Helper()
-	var body struct {
-		Code      string
-		RequestID string `json:"request_id"`
-	}
-	a.must(status, &body)
-	if body.Code != code || body.RequestID == "" {
-		a.t.Errorf("code %q with request id %q, want %q", body.Code, body.RequestID, code)
-	}
-}
-
-// wire is an endpoint or delivery as a caller reads it.
-type wire struct {
-	EndpointID     string `json:"endpoint_id"`
-	URL            string `json:"url"`
-	Events         []string
-	Description    *string
-	Status         string
-	DisabledReason *string `json:"disabled_reason"`
-	CreatedAt      string  `json:"created_at"`
-	Secret         string
-
-	DeliveryID string `json:"delivery_id"`
-	EventID    string `json:"event_id"`
-	Attempts   []struct {
-		At         string
-		DurationMS *int `json:"duration_ms"`
-		StatusCode *int `json:"status_code"`
-		Error      *string
-		Excerpt    *string `json:"response_excerpt"`
-	}
-	Request *struct {
-		Method, URL, Body string
-		Headers           map[string]string
-	}
-}
-
-type wirePage struct {
-	Data       []wire
-	NextCursor *string `json:"next_cursor"`
-}
-
-// register makes an endpoint through the API.
-func (k *stack) register(s *Service, who member, url string, events ...string) wire {
-	k.t.Helper()
-	body, err := json.Marshal(map[string]any{"url": url, "events": events})
-	if err != nil {
-		k.t.Fatal(err)
-	}
-	var created wire
-	k.ask(s, who, "POST", "/api/v1/webhook-endpoints", string(body)).must(201, &created)
-	return created
-}
-
-// deliveries reads all pages of the tenant's deliveries.
-func (k *stack) deliveries(s *Service, who member, query string) (all []wire) {
-	k.t.Helper()
-	path := "/api/v1/webhook-deliveries?limit=100" + query
-	for next := path; next != ""; {
-		var page wirePage
-		k.ask(s, who, "GET", next, "").must(200, &page)
-		all = append(all, page.Data...)
-		next = ""
-		if page.NextCursor != nil {
-			next = path + "&cursor=" + *page.NextCursor
-		}
-	}
-	return all
-}
-
 // fanOut hands events to the service as its consumers do.
 func (k *stack) fanOut(s *Service, events ...event.Sealed) {
 	k.t.Helper()
 	for chunk := range slices.Chunk(events, 500) {
-		if err := postgres.Transact(k.t.Context(), s.deps.Pool, func(tx *postgres.Tx) error {
-			return s.fanOut(k.t.Context(), tx, chunk)
-		}); err != nil {
+		if err := s.tell(k.t.Context(), chunk); err != nil {
 			k.t.Fatal(err)
 		}
 	}
+}
+
+func (s *Service) tell(ctx context.Context, events []event.Sealed) error {
+	return postgres.Transact(ctx, s.deps.Pool, func(tx *postgres.Tx) error { return s.fanOut(ctx, tx, events) })
 }
 
 // publish sends events to their streams under message ids with this suffix, in any order.
@@ -319,113 +213,6 @@ func (k *stack) publish(b *bus.Bus, suffix string, events ...event.Sealed) {
 		_, err := b.Publish(k.t.Context(), outgoing)
 		return err == nil
 	})
-}
-
-// joined makes the event that a partner joined.
-func joined(t *testing.T, tenant uuid.UUID, at time.Time) event.Sealed {
-	t.Helper()
-	id := uuid.New()
-	return seal(t, tenant, id, at, event.PartnerCreated{PartnerID: id, Name: "João", ReferralCode: "JOAO", Status: "active", CreatedAt: at})
-}
-
-func joinedMany(t *testing.T, tenant uuid.UUID, n int) []event.Sealed {
-	t.Helper()
-	events := make([]event.Sealed, n)
-	for i := range events {
-		events[i] = joined(t, tenant, time.Now())
-	}
-	return events
-}
-
-func sold(t *testing.T, tenant uuid.UUID, at time.Time) event.Sealed {
-	t.Helper()
-	id := uuid.New()
-	return seal(t, tenant, id, at, event.SaleRecorded{SaleID: id, ExternalRef: "r", Amount: 100_00, SoldAt: at})
-}
-
-func seal[T event.Payload](t *testing.T, tenant, cause uuid.UUID, at time.Time, data T) event.Sealed {
-	t.Helper()
-	e, err := event.Seal(tenant, cause.String(), at, data, "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return e
-}
-
-// inbox is a tenant's receiver: it counts what it gets, and then does what it is told.
-type inbox struct {
-	*httptest.Server
-
-	mu       sync.Mutex
-	received []post
-}
-
-type post struct {
-	method, path, host string
-	header             http.Header
-	body               []byte
-	at                 time.Time
-}
-
-func newInbox(t *testing.T, then http.HandlerFunc) *inbox {
-	t.Helper()
-	in := &inbox{}
-	in.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, err := io.ReadAll(r.Body)
-		if err != nil {
-			return // the sender died in the middle
-		}
-		in.mu.Lock()
-		in.received = append(in.received, post{r.Method, r.URL.RequestURI(), r.Host, r.Header.Clone(), body, time.Now()})
-		in.mu.Unlock()
-		if then != nil {
-			then(w, r)
-		}
-	}))
-	t.Cleanup(in.Close)
-	return in
-}
-
-func (in *inbox) posts() []post {
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	return slices.Clone(in.received)
-}
-
-func (in *inbox) count() int {
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	return len(in.received)
-}
-
-// timesPosted counts the POSTs of each event by its id.
-func (in *inbox) timesPosted(t *testing.T) map[string]int {
-	t.Helper()
-	times := map[string]int{}
-	for _, p := range in.posts() {
-		e, err := event.Open(bytes.Clone(p.body))
-		if err != nil {
-			t.Fatal(err)
-		}
-		times[e.ID.String()]++
-	}
-	return times
-}
-
-// mustHaveOnce fails the test unless the inbox got each of these events exactly once,
-// and no other.
-func (in *inbox) mustHaveOnce(t *testing.T, events ...event.Sealed) {
-	t.Helper()
-	times := in.timesPosted(t)
-	for _, e := range events {
-		if n := times[e.ID.String()]; n != 1 {
-			t.Errorf("event %s was posted %d times", e.ID, n)
-		}
-		delete(times, e.ID.String())
-	}
-	for id, n := range times {
-		t.Errorf("event %s was posted %d times, and should not have been", id, n)
-	}
 }
 
 // lagOf is how many messages the service's consumers have not acknowledged.

@@ -17,6 +17,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"go.uber.org/zap"
@@ -30,7 +31,7 @@ import (
 // Options say what a stack is made of. Only DataDir is required.
 type Options struct {
 	Addr        string // where it answers; default 127.0.0.1:8080, port 0 picks one
-	DataDir     string // made with mode 0700 if absent; everything that lasts is in it
+	DataDir     string // made if absent; everything that lasts is in it
 	AdminToken  string // of the operator; empty: made once and kept in DataDir
 	DatabaseURL string // a PostgreSQL server to use instead of a private one
 	NATSURL     string // a NATS server to use instead of the embedded one
@@ -164,11 +165,8 @@ func (s *Stack) serve(listener net.Listener, handler http.Handler) {
 
 // claim makes the data folder and takes it for this process.
 func (s *Stack) claim(dir string) error {
-	if dir == "" {
-		return errors.New("DATA_DIR is empty")
-	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return fmt.Errorf("cannot make DATA_DIR %s: %w", dir, plain(err))
+	if err := MakeDataDir(dir); err != nil {
+		return err
 	}
 	lock, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -181,16 +179,28 @@ func (s *Stack) claim(dir string) error {
 	return nil
 }
 
-// plain leaves the reason of an error and drops the operation and the path, which
-// the sentence around it names.
-func plain(err error) error {
-	for {
-		inner := errors.Unwrap(err)
-		if inner == nil {
-			return err
-		}
-		err = inner
+// MakeDataDir makes the data folder if it is absent. Nobody else can list it, and every
+// secret in it is a file of mode 0600; root's can be entered, since PostgreSQL, which
+// refuses to run as root, lives in it as another user.
+func MakeDataDir(dir string) error {
+	mode := os.FileMode(0o700)
+	if os.Geteuid() == 0 {
+		mode = 0o711
 	}
+	if err := os.MkdirAll(dir, mode); err != nil {
+		return fmt.Errorf("cannot make DATA_DIR %s: %w", dir, plain(err))
+	}
+	return nil
+}
+
+// plain leaves the reason of an error, as the system words it, and drops the operation
+// and the path, which the sentence around it names.
+func plain(err error) error {
+	var reason syscall.Errno
+	if errors.As(err, &reason) {
+		return reason
+	}
+	return err
 }
 
 // startPostgres starts the private server, after installing PostgreSQL if there is

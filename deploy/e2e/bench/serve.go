@@ -1,0 +1,160 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"runtime/pprof"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+
+	"partilha.dev/deploy/local/stack"
+	"partilha.dev/pkg/bus"
+	"partilha.dev/pkg/postgres"
+	"partilha.dev/pkg/service"
+	"partilha.dev/pkg/web"
+	"partilha.dev/services/sales"
+)
+
+// rateLimit is what RATE_LIMIT would be.
+const rateLimit = "off"
+
+// operatorToken opens /admin/v1 of a service that nobody else can reach.
+const operatorToken = "operator-of-the-benchmark"
+
+// serve serves until ctx ends. It announces itself once it answers.
+func serve(ctx context.Context, a assignment, logFile *os.File, announce func(announcement) error) error {
+	service.TuneMemory()
+	log := zap.New(service.LogCore(zapcore.AddSync(logFile), zapcore.InfoLevel))
+	switch a.Role {
+	case roleSales:
+		return serveSales(ctx, a, log, announce)
+	case roleBare:
+		return serveBare(ctx, log, announce)
+	case roleStack:
+		return serveStack(ctx, a, log, announce)
+	default:
+		return fmt.Errorf("there is no role %q", a.Role)
+	}
+}
+
+// serveSales runs the sales service alone, with all that it does by itself: keys,
+// catalogue, outbox, relay, and partitions.
+func serveSales(ctx context.Context, a assignment, log *zap.Logger, announce func(announcement) error) (err error) {
+	natsURL, stopNATS, err := startNATS(a.Dir)
+	if err != nil {
+		return err
+	}
+	defer stopNATS()
+	if err := postgres.Migrate(ctx, a.DatabaseURL, sales.Migrations...); err != nil {
+		return err
+	}
+	pool, err := postgres.Open(ctx, a.DatabaseURL, 16)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	connection, err := bus.Connect(bus.Config{URL: natsURL, Name: "sales"}, log)
+	if err != nil {
+		return err
+	}
+	defer connection.Close()
+	deps := service.Deps{Pool: pool, Bus: connection, Log: log, Now: time.Now, Limiter: service.LimiterFor(rateLimit)}
+	s, err := sales.New(ctx, sales.Config{AdminToken: operatorToken, Writers: a.Writers}, deps)
+	if err != nil {
+		return err
+	}
+	background, stop := context.WithCancel(context.Background())
+	defer stop()
+	ended := make(chan error, 1)
+	go func() { ended <- service.RunAll(background, s.Run, deps.Maintain(sales.Migrations)) }()
+	err = listenAndServe(ctx, announcement{AdminToken: operatorToken}, announce, func(ctx context.Context, listener net.Listener) error {
+		return web.Serve(ctx, listener, s.Handler())
+	})
+	stop()
+	return errors.Join(err, <-ended)
+}
+
+// listenAndServe announces a free port and serves on it until ctx ends.
+func listenAndServe(ctx context.Context, now announcement, announce func(announcement) error, serve func(context.Context, net.Listener) error) error {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return fmt.Errorf("listen: %w", err)
+	}
+	now.Address = listener.Addr().String()
+	if err := announce(now); err != nil {
+		listener.Close()
+		return err
+	}
+	return serve(ctx, listener)
+}
+
+// startNATS runs a server with JetStream in this process, as the local stack does.
+func startNATS(dir string) (address string, stop func(), err error) {
+	embedded, err := server.NewServer(&server.Options{
+		ServerName: "bench", Host: "127.0.0.1", Port: server.RANDOM_PORT,
+		JetStream: true, StoreDir: filepath.Join(dir, "nats"), SyncInterval: 2 * time.Second,
+		NoSigs: true, NoLog: true,
+	})
+	if err != nil {
+		return "", nil, fmt.Errorf("prepare NATS: %w", err)
+	}
+	go embedded.Start()
+	stop = func() {
+		embedded.Shutdown()
+		embedded.WaitForShutdown()
+	}
+	if !embedded.ReadyForConnections(15 * time.Second) {
+		stop()
+		return "", nil, errors.New("NATS does not start")
+	}
+	return (&url.URL{Scheme: "nats", Host: embedded.Addr().String()}).String(), stop, nil
+}
+
+// serveStack runs everything, except that PostgreSQL is the benchmark's.
+func serveStack(ctx context.Context, a assignment, log *zap.Logger, announce func(announcement) error) error {
+	s, err := stack.Start(ctx, stack.Options{
+		Addr: "127.0.0.1:0", DataDir: filepath.Join(a.Dir, "stack"), AdminToken: operatorToken,
+		DatabaseURL: a.DatabaseURL, RateLimit: rateLimit, Log: log,
+	})
+	if err != nil {
+		return err
+	}
+	base, err := url.Parse(s.URL)
+	if err == nil {
+		err = announce(announcement{Address: base.Host, AdminToken: s.AdminToken})
+	}
+	if err == nil {
+		select {
+		case <-ctx.Done():
+		case err = <-s.Failed():
+		}
+	}
+	return errors.Join(err, s.Stop())
+}
+
+// startProfile writes a CPU profile until stop is called; with no path it does nothing.
+func startProfile(path string) (stop func(), err error) {
+	if path == "" {
+		return func() {}, nil
+	}
+	file, err := os.Create(path)
+	if err != nil {
+		return nil, fmt.Errorf("open the CPU profile: %w", err)
+	}
+	if err := pprof.StartCPUProfile(file); err != nil {
+		file.Close()
+		return nil, fmt.Errorf("start the CPU profile: %w", err)
+	}
+	return func() {
+		pprof.StopCPUProfile()
+		file.Close()
+	}, nil
+}

@@ -1,0 +1,132 @@
+package e2e
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"partilha.dev/pkg/testkit"
+)
+
+// books compares what was answered with what every service has made of it.
+type books struct {
+	*platform
+	*shop
+}
+
+// settle waits until everything has followed from the sales, and then compares every
+// id and every centavo. Receipts are all 201s and 200s that callers got.
+func (b books) settle(t testing.TB, receipts map[string]receipt) {
+	t.Helper()
+	b.compareSales(t, receipts)
+	sales := len(receipts)
+	b.await(t, "commissions", "every sale has its commission", sales, "select count(*)::text from commissions where tenant_id = $1")
+	b.await(t, "goals", "the goal has counted every sale", sales, "select coalesce(sum(progress), 0)::text from totals where tenant_id = $1")
+	reached := 0
+	if sales >= goalTarget {
+		reached = 1
+	}
+	b.await(t, "webhooks", "every event has reached the webhooks service", 2*sales+reached,
+		"select count(*)::text from events where tenant_id = $1 and name in ('sale.recorded', 'commission.available', 'goal.reached')")
+	b.await(t, "webhooks", "no delivery is under way", 0,
+		"select count(*)::text from deliveries where tenant_id = $1 and state in ('ready', 'sending')")
+	b.compareCommissions(t, receipts)
+	if got := b.progress(t); got != sales {
+		t.Errorf("the goal shows %d sales, want %d", got, sales)
+	}
+	b.receiver.assertOnce(t)
+}
+
+// await waits until a count of the tenant's rows is what it must become.
+func (b books) await(t testing.TB, service, what string, want int, count string) {
+	t.Helper()
+	got := ""
+	defer func() {
+		if got != fmt.Sprint(want) {
+			t.Logf("%s: %s so far, want %d", what, got, want)
+		}
+	}()
+	testkit.Eventually(t, patience, what, func() bool {
+		got = b.query(t, service, count, b.TenantID)[0]
+		return got == fmt.Sprint(want)
+	})
+}
+
+// compareSales fails unless the recorded sales are those that were acknowledged.
+func (b books) compareSales(t testing.TB, receipts map[string]receipt) {
+	t.Helper()
+	var want []string
+	for ref, r := range receipts {
+		want = append(want, strings.Join([]string{ref, r.SaleID, r.CommissionID, r.CommissionAmount.String()}, " "))
+	}
+	sameRows(t, "sales", want, b.query(t, "sales", `
+		select concat_ws(' ', external_ref, sale_id, commission_id, round(commission_centavos / 100.0, 2)) from sales where tenant_id = $1`, b.TenantID))
+}
+
+// compareCommissions fails unless there is exactly one commission for each receipt,
+// with its id, its sale and its amount.
+func (b books) compareCommissions(t testing.TB, receipts map[string]receipt) {
+	t.Helper()
+	var want []string
+	for _, r := range receipts {
+		want = append(want, strings.Join([]string{r.SaleID, r.CommissionID, r.CommissionAmount.String()}, " "))
+	}
+	sameRows(t, "commissions", want, b.query(t, "commissions", `
+		select concat_ws(' ', source_sale_id, commission_id, round(commission_amount_centavos / 100.0, 2)) from commissions where tenant_id = $1`, b.TenantID))
+}
+
+// allDelivered fails unless the receiver has every event of the tenant exactly once.
+func (b books) allDelivered(t testing.TB) {
+	t.Helper()
+	if other := b.states(t); len(other) != 1 || other["delivered"] == 0 {
+		t.Errorf("deliveries are %v, want all delivered", other)
+	}
+	sameRows(t, "webhooks received", b.eventIDs(t, "true"), slices.Collect(maps.Keys(b.receiver.counts())))
+}
+
+// states counts the tenant's deliveries by state.
+func (b books) states(t testing.TB) map[string]int {
+	t.Helper()
+	states := map[string]int{}
+	for _, state := range b.query(t, "webhooks", "select state from deliveries where tenant_id = $1", b.TenantID) {
+		states[state]++
+	}
+	return states
+}
+
+// eventIDs are the ids, as the wire shows them, of the events of the tenant's
+// deliveries that the condition selects.
+func (b books) eventIDs(t testing.TB, condition string) []string {
+	t.Helper()
+	return b.query(t, "webhooks", "select 'evt_' || replace(event_id::text, '-', '') from deliveries where tenant_id = $1 and "+condition, b.TenantID)
+}
+
+// sameRows fails where two sets of rows differ, in whatever order they are.
+func sameRows(t testing.TB, what string, want, got []string) {
+	t.Helper()
+	want, got = slices.Sorted(slices.Values(want)), slices.Sorted(slices.Values(got))
+	if slices.Equal(want, got) {
+		return
+	}
+	missing, surplus := without(want, got), without(got, want)
+	t.Errorf("%s: %d rows, want %d; missing %d %.300q, surplus %d %.300q", what, len(got), len(want),
+		len(missing), first(missing, 3), len(surplus), first(surplus, 3))
+}
+
+// without returns the rows of a that b lacks; a row that is there twice must be in b twice.
+func without(a, b []string) (rest []string) {
+	count := map[string]int{}
+	for _, row := range b {
+		count[row]++
+	}
+	for _, row := range a {
+		if count[row]--; count[row] < 0 {
+			rest = append(rest, row)
+		}
+	}
+	return rest
+}
+
+func first(rows []string, n int) []string { return rows[:min(n, len(rows))] }

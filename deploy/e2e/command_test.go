@@ -1,0 +1,68 @@
+package e2e
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"partilha.dev/pkg/testkit"
+)
+
+func TestServeRefusesADatabaseThatIsNotMigrated(t *testing.T) {
+	t.Parallel()
+	nats := testkit.NATS(t)
+	for _, service := range services {
+		p := newProcess(t, service, "DATABASE_URL="+testkit.Database(t), "NATS_URL="+nats.URL(), "WEBHOOKS_SECRET_KEY="+sealingKey)
+		refused := p.run("serve")
+		sentence := strings.TrimSuffix(refused.stderr, "\n")
+		if refused.status != 1 || strings.Contains(sentence, "\n") || !strings.HasPrefix(sentence, service+": migrations are pending") {
+			t.Errorf("%s serve ends with status %d and says %q", service, refused.status, refused.stderr)
+		}
+		p.mustRun("migrate")
+		p.mustRun("migrate") // doing it again changes nothing
+		p.start()
+		p.stop()
+	}
+}
+
+func TestACommandThatDoesNotExistShowsThoseThatDo(t *testing.T) {
+	t.Parallel()
+	for _, service := range services {
+		p := newProcess(t, service)
+		for _, args := range [][]string{nil, {"sell"}, {"Serve"}} {
+			got := p.run(args...)
+			if got.status != 2 || !strings.Contains(got.stderr, "usage: "+service) || !strings.Contains(got.stderr, "migrate") {
+				t.Errorf("%s %v ends with status %d and says %q", service, args, got.status, got.stderr)
+			}
+		}
+		if got := p.run("serve"); got.status != 1 || !strings.Contains(got.stderr, "DATABASE_URL") {
+			t.Errorf("%s serve without a database ends with status %d and says %q", service, got.status, got.stderr)
+		}
+	}
+}
+
+var keyPattern = regexp.MustCompile(`^ptl_[0-9A-Za-z]{8}_[0-9A-Za-z]{38}$`)
+
+func TestAnOperatorMakesATenantAndAKeyAtTheCommandLine(t *testing.T) {
+	t.Parallel()
+	p := startPlatform(t)
+	sales := p.processes["sales"]
+	tenant := sales.mustRun("tenant", "create", "Loja da Ana")
+	key := sales.mustRun("key", "issue", tenant, "till 1")
+	if !keyPattern.MatchString(key) {
+		t.Fatalf("key issue prints %q", key)
+	}
+	shop := &shop{caller: caller{p, key}}
+	shop.awaitKey(t)
+	shop.must(t, 201, "POST", "/api/v1/partners", object{"name": "Ana", "referral_code": referralCode})
+
+	for _, wrong := range [][]string{
+		{"tenant", "create"}, {"tenant", "create", ""}, {"key", "issue", tenant}, {"key", "issue", "nobody", "x"},
+		{"key", "issue", "01890000-0000-7000-8000-000000000000", "x"},
+	} {
+		got := sales.run(wrong...)
+		if got.status != 1 || got.stdout != "" || strings.Count(got.stderr, "\n") != 1 {
+			t.Errorf("sales %q ends with status %d, prints %q and says %q", wrong, got.status, got.stdout, got.stderr)
+		}
+	}
+}

@@ -1,0 +1,150 @@
+package e2e
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"partilha.dev/pkg/bus"
+	"partilha.dev/pkg/testkit"
+)
+
+func TestTheWholeStreamAgainInAnyOrderChangesNothing(t *testing.T) {
+	t.Parallel()
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	chance := rand.New(rand.NewPCG(seed, 0))
+
+	p := startPlatform(t)
+	js := connect(t, p)
+	for range 2 {
+		shop := openShop(t, p)
+		receipts := shop.sellMany(t, "order", 12)
+		for _, name := range []string{"Ana Lima", "Ana Souza"} {
+			shop.must(t, 200, "PATCH", "/api/v1/partners/"+shop.PartnerID, object{"name": name})
+		}
+		b := books{p, shop}
+		b.settle(t, receipts)
+		b.allDelivered(t)
+		defer shop.receiver.assertOnce(t)
+	}
+	awaitHandled(t, js)
+	before := p.dump(t)
+	for _, table := range []string{"sales.sales", "commissions.commissions", "goals.reached", "webhooks.deliveries"} {
+		if len(before[table]) == 0 {
+			t.Errorf("%s is empty: the comparison would tell nothing", table)
+		}
+	}
+
+	again := everyMessage(t, js)
+	kinds := map[string]bool{}
+	chance.Shuffle(len(again), func(i, j int) { again[i], again[j] = again[j], again[i] })
+	for i, m := range again {
+		m.Header.Set(nats.MsgIdHdr, fmt.Sprintf("%s:again-%d", m.Header.Get(nats.MsgIdHdr), i))
+		if _, err := js.PublishMsg(t.Context(), m); err != nil {
+			t.Fatal(err)
+		}
+		kinds[m.Subject] = true
+	}
+	for _, subject := range []string{"sale.recorded", "partner.created", "partner.changed", "commission.available", "goal.reached"} {
+		if !kinds[subject] {
+			t.Errorf("no %s was delivered again", subject)
+		}
+	}
+	awaitHandled(t, js)
+	after := p.dump(t)
+	for table, rows := range before {
+		sameRows(t, table, rows, after[table])
+	}
+	if len(before) != len(after) {
+		t.Errorf("there were %d tables, there are %d", len(before), len(after))
+	}
+}
+
+// connect is a client of the platform's NATS beside the services.
+func connect(t testing.TB, p *platform) jetstream.JetStream {
+	t.Helper()
+	conn, err := nats.Connect(p.nats.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(conn.Close)
+	js, err := jetstream.New(conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return js
+}
+
+var streams = []string{bus.Sales.Name, bus.Commissions.Name, bus.Goals.Name}
+
+// everyMessage reads all that the streams hold.
+func everyMessage(t testing.TB, js jetstream.JetStream) (all []*nats.Msg) {
+	t.Helper()
+	for _, name := range streams {
+		stream, err := js.Stream(t.Context(), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		reader, err := stream.OrderedConsumer(t.Context(), jetstream.OrderedConsumerConfig{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range stream.CachedInfo().State.Msgs {
+			m, err := reader.Next(jetstream.FetchMaxWait(soon))
+			if err != nil {
+				t.Fatalf("read %s: %v", name, err)
+			}
+			all = append(all, &nats.Msg{Subject: m.Subject(), Data: m.Data(), Header: nats.Header{nats.MsgIdHdr: {m.Headers().Get(nats.MsgIdHdr)}}})
+		}
+	}
+	return all
+}
+
+// awaitHandled waits until no durable consumer has anything left to do.
+func awaitHandled(t testing.TB, js jetstream.JetStream) {
+	t.Helper()
+	testkit.Eventually(t, patience, "every message is handled", func() bool {
+		consumers := 0
+		for _, name := range streams {
+			stream, err := js.Stream(t.Context(), name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			list := stream.ListConsumers(t.Context())
+			for info := range list.Info() {
+				if info.Config.Durable == "" {
+					continue
+				}
+				consumers++
+				if info.NumPending > 0 || info.NumAckPending > 0 {
+					return false
+				}
+			}
+			if list.Err() != nil {
+				t.Fatal(list.Err())
+			}
+		}
+		return consumers > 0
+	})
+}
+
+// dump is every row of every table of every service, but for the notes of what has
+// been handled, and of the stream's condition.
+func (p *platform) dump(t testing.TB) map[string][]string {
+	t.Helper()
+	tables := map[string][]string{}
+	for _, service := range services {
+		for _, table := range p.query(t, service, `
+			select relname::text from pg_class where relnamespace = 'public'::regnamespace
+			and relkind in ('r', 'p') and not relispartition and relname not in ('receipts', 'outbox_stream')`) {
+			rows := p.query(t, service, fmt.Sprintf("select t::text from %q t", table))
+			tables[service+"."+table] = slices.Sorted(slices.Values(rows))
+		}
+	}
+	return tables
+}

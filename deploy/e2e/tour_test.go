@@ -1,0 +1,283 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"partilha.dev/deploy/local/stack"
+	"partilha.dev/pkg/testkit"
+)
+
+// onePort is Partilha as the local stack runs it: one process at one address.
+type onePort struct{ *stack.Stack }
+
+func (o onePort) baseFor(string) string { return o.URL }
+func (o onePort) operatorToken() string { return o.AdminToken }
+
+func startStack(t *testing.T) onePort {
+	t.Helper()
+	folder, err := os.MkdirTemp("", "partilha-e2e-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(folder); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := os.Chmod(folder, 0o711); err != nil { // PostgreSQL does not run as root and must get in
+		t.Fatal(err)
+	}
+	s, err := stack.Start(t.Context(), stack.Options{
+		Addr: "127.0.0.1:0", DataDir: folder, AdminToken: adminToken, RateLimit: "off",
+		PostgresSettings: map[string]string{"fsync": "off"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return onePort{s}
+}
+
+func TestOneSaleGoesAllTheWay(t *testing.T) {
+	t.Parallel()
+	t.Run("through four processes", func(t *testing.T) { goAllTheWay(t, startPlatform(t)) })
+	t.Run("through one process", func(t *testing.T) { goAllTheWay(t, startStack(t)) })
+}
+
+func goAllTheWay(t *testing.T, s system) {
+	shop := openShop(t, s)
+	sold := shop.sell(t, "order-1")
+	if sold.CommissionAmount != "5.03" || sold.Idempotent {
+		t.Errorf("100.50 at 5%% is answered %+v, want a commission of 5.03", sold)
+	}
+
+	commission := answer{}
+	testkit.Eventually(t, soon, "the commission can be read", func() bool {
+		commission = shop.call(t, "GET", "/api/v1/commissions/"+sold.CommissionID, nil)
+		return commission.status == 200
+	})
+	var told struct {
+		receipt
+		SourceSaleID string      `json:"source_sale_id"`
+		PartnerID    string      `json:"partner_id"`
+		Base         json.Number `json:"base_amount_brl"`
+	}
+	commission.into(t, &told)
+	if told.CommissionID != sold.CommissionID || told.CommissionAmount != sold.CommissionAmount ||
+		told.SourceSaleID != sold.SaleID || told.PartnerID != shop.PartnerID || told.Base != "100.50" {
+		t.Errorf("the sale answered %+v, its commission is %s", sold, commission.body)
+	}
+
+	testkit.Eventually(t, soon, "the goal counts the sale", func() bool { return shop.progress(t) == 1 })
+
+	testkit.Eventually(t, soon, "the webhook comes", func() bool { return len(shop.receiver.of("commission.available")) == 1 })
+	heard := shop.receiver.of("commission.available")[0]
+	for member, want := range map[string]string{
+		"commission_id": sold.CommissionID, "partner_id": shop.PartnerID, "source_sale_id": sold.SaleID,
+	} {
+		if got := strings.Trim(string(heard.data[member]), `"`); got != want {
+			t.Errorf("the webhook's %s is %s, want %s", member, got, want)
+		}
+	}
+	if amount := string(heard.data["amount_brl"]); amount != "5.03" || heard.tenant != shop.TenantID {
+		t.Errorf("the webhook says %s", heard.body)
+	}
+	var delivery struct {
+		Data []struct {
+			EventID string `json:"event_id"`
+			Status  string
+		}
+	}
+	testkit.Eventually(t, soon, "the delivery is recorded", func() bool {
+		shop.must(t, 200, "GET", "/api/v1/webhook-deliveries?endpoint_id="+shop.EndpointID, nil).into(t, &delivery)
+		delivered := 0
+		for _, d := range delivery.Data {
+			if d.Status == "delivered" {
+				delivered++
+			}
+		}
+		return delivered == 2 // of the sale and of its commission
+	})
+	shop.receiver.assertOnce(t)
+}
+
+// visit is one call of the tour. A {name} in it stands for the text of that name in the
+// latest answer that had one; until is what the body must come to contain.
+type visit struct {
+	as                         string // operator, nobody, or the tenant
+	method, path, body, header string
+	until                      string
+}
+
+// tour calls every endpoint, for what it answers and for what it refuses.
+var tour = []visit{
+	{"operator", "POST", "/admin/v1/tenants", `{"name":"Loja"}`, "", ""},
+	{"operator", "POST", "/admin/v1/tenants/{tenant_id}/api-keys", `{"name":"first"}`, "", ""},
+	{"operator", "GET", "/admin/v1/tenants?limit=1", "", "", ""},
+	{"nobody", "GET", "/api/v1/sales", "", "", ""},
+	{"tenant", "GET", "/api/v1/commissions", "", "", `"data"`},
+	{"tenant", "GET", "/api/v1/goals", "", "", `"data"`},
+	{"tenant", "GET", "/api/v1/webhook-endpoints", "", "", `"data"`},
+	{"tenant", "POST", "/api/v1/partners", `{"name":"Ana","referral_code":"ana","external_ref":"p"}`, "", ""},
+	{"tenant", "POST", "/api/v1/partners", `{"name":"Bia","referral_code":"ana","external_ref":"p"}`, "", ""},
+	{"tenant", "POST", "/api/v1/partners", `{"name":"Bia","referral_code":"ana"}`, "", ""},
+	{"tenant", "POST", "/api/v1/partners", `{"nome":"Bia"}`, "", ""},
+	{"tenant", "GET", "/api/v1/partners/{partner_id}", "", "", ""},
+	{"tenant", "PATCH", "/api/v1/partners/{partner_id}", `{"name":"Ana Lima"}`, "", ""},
+	{"tenant", "POST", "/api/v1/campaigns", `{"name":"Lançamento"}`, "", ""},
+	{"tenant", "POST", "/api/v1/campaigns/{campaign_id}/plans", `{"name":"Cinco","commission_pct":5}`, "", ""},
+	{"tenant", "PUT", "/api/v1/campaigns/{campaign_id}/partners/{partner_id}", "", "", ""},
+	{"tenant", "GET", "/api/v1/campaigns/{campaign_id}/partners", "", "", ""},
+	{"tenant", "POST", "/api/v1/goals", `{"name":"Uma","metric":"sales_count","target":1,"reward_brl":10,"external_ref":"g"}`, "", ""},
+	{"tenant", "POST", "/api/v1/goals", `{"name":"Uma","metric":"sales_count","target":2,"external_ref":"g"}`, "", ""},
+	{"tenant", "POST", "/api/v1/webhook-endpoints", `{"url":"{receiver}","events":["*"]}`, "", ""},
+	{"tenant", "POST", "/api/v1/webhook-endpoints", `{"url":"ftp://10.0.0.1:22/","events":[]}`, "", ""},
+	{"tenant", "POST", "/api/v1/sales", `{"referral_code":"ana","campaign_id":"{campaign_id}","plan_id":"{plan_id}","amount_brl":100.50,"external_ref":"o"}`, "", ""},
+	{"tenant", "POST", "/api/v1/sales", `{"referral_code":"ana","campaign_id":"{campaign_id}","plan_id":"{plan_id}","amount_brl":1e2,"external_ref":"o"}`, "", ""},
+	{"tenant", "POST", "/api/v1/sales", `{"referral_code":"eva","campaign_id":"{campaign_id}","plan_id":"{plan_id}","amount_brl":1,"external_ref":"x"}`, "", ""},
+	{"tenant", "POST", "/api/v1/sales", `{"referral_code":"ana","campaign_id":"{partner_id}","plan_id":"{plan_id}","amount_brl":1,"external_ref":"x"}`, "", ""},
+	{"tenant", "POST", "/api/v1/sales", `{"amount_brl":10.555}`, "", ""},
+	{"tenant", "POST", "/api/v1/sales", `{}`, "Content-Type: text/xml", ""},
+	{"tenant", "GET", "/api/v1/sales/{sale_id}", "", "", ""},
+	{"tenant", "GET", "/api/v1/commissions/{commission_id}", "", "", `"available"`},
+	{"tenant", "GET", "/api/v1/goals/{goal_id}/progress", "", "", `"reached":true`},
+	{"tenant", "GET", "/api/v1/webhook-deliveries?endpoint_id={endpoint_id}", "", "", `"delivered"`},
+	{"tenant", "GET", "/api/v1/webhook-deliveries?wrong=1", "", "", ""},
+	{"tenant", "GET", "/api/v1/sales/{plan_id}", "", "", ""},
+	{"tenant", "GET", "/api/v1/commissions/{plan_id}", "", "", ""},
+	{"tenant", "GET", "/api/v1/commissions?limit=101", "", "", ""},
+	{"tenant", "GET", "/api/v1/goals/{plan_id}", "", "", ""},
+	{"tenant", "GET", "/api/v1/webhook-deliveries/{plan_id}", "", "", ""},
+	{"tenant", "DELETE", "/api/v1/sales", "", "", ""},
+	{"tenant", "PUT", "/api/v1/goals", "", "", ""},
+	{"tenant", "GET", "/api/v1/nothing", "", "", ""},
+	{"tenant", "DELETE", "/api/v1/webhook-endpoints/{endpoint_id}", "", "", ""},
+	{"tenant", "GET", "/api/v1/webhook-endpoints/{endpoint_id}", "", "", ""},
+}
+
+func TestFourProcessesAnswerAsOneProcessDoes(t *testing.T) {
+	t.Parallel()
+	apart := travel(t, startPlatform(t))
+	together := travel(t, startStack(t))
+	for i, seen := range apart {
+		if i < len(together) && seen != together[i] {
+			t.Errorf("four processes answer\n%s\none process answers\n%s", seen, together[i])
+		}
+	}
+	if len(apart) != len(together) {
+		t.Errorf("four processes gave %d answers, one process %d", len(apart), len(together))
+	}
+}
+
+// travel takes the tour and returns every answer and every webhook as a text, in which
+// nothing is left that differs by chance.
+func travel(t *testing.T, s system) (seen []string) {
+	t.Helper()
+	r := newReceiver(t)
+	known := map[string]string{"receiver": r.URL}
+	plain := &plainer{receiver: r.URL}
+	for _, v := range tour {
+		got := v.call(t, s, known)
+		var members map[string]json.RawMessage
+		if json.Unmarshal(got.body, &members) == nil {
+			for name := range members {
+				if text := got.text(name); text != "" {
+					known[name] = text
+				}
+			}
+		}
+		r.trust(known["secret"])
+		seen = append(seen, plain.text(fmt.Sprintf("%s %s %s: %d %s\n%s", v.as, v.method, v.path, got.status, headersOf(got), got.body)))
+	}
+	for _, w := range r.of("commission.available") {
+		seen = append(seen, plain.text(string(w.body)))
+	}
+	r.assertOnce(t)
+	return seen
+}
+
+func (v visit) call(t *testing.T, s system, known map[string]string) (got answer) {
+	t.Helper()
+	fill := func(text string) string {
+		for name, value := range known {
+			text = strings.ReplaceAll(text, "{"+name+"}", value)
+		}
+		return text
+	}
+	who := caller{s, map[string]string{"operator": s.operatorToken(), "tenant": known["api_key"]}[v.as]}
+	var headers []string
+	if name, value, ok := strings.Cut(v.header, ": "); ok {
+		headers = []string{name, value}
+	}
+	var body any
+	if v.body != "" {
+		body = fill(v.body)
+	}
+	until := regexp.MustCompile(v.until)
+	testkit.Eventually(t, soon, v.method+" "+v.path+" answers "+v.until, func() bool {
+		got = who.call(t, v.method, fill(v.path), body, headers...)
+		return until.Match(got.body)
+	})
+	return got
+}
+
+func headersOf(a answer) string {
+	shown := map[string]string{}
+	for _, name := range []string{"Content-Type", "WWW-Authenticate", "Allow", "Idempotency-Mismatch", "Retry-After"} {
+		if value := a.header.Get(name); value != "" {
+			shown[name] = value
+		}
+	}
+	var lines []string
+	for _, name := range slices.Sorted(maps.Keys(shown)) {
+		lines = append(lines, name+": "+shown[name])
+	}
+	return strings.Join(lines, ", ")
+}
+
+// plainer replaces what differs by chance. Ids become numbers in the order in which
+// they first appear, so that the same id stays the same.
+type plainer struct {
+	receiver string
+	ids      []string
+}
+
+var (
+	idPattern   = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|evt_[0-9a-f]{32}`)
+	oncePattern = []struct {
+		pattern *regexp.Regexp
+		name    string
+	}{
+		{regexp.MustCompile(`ptl_[0-9A-Za-z]{8}(_[0-9A-Za-z]{38})?`), "<key>"},
+		{regexp.MustCompile(`whsec_[0-9A-Za-z_-]{43}`), "<secret>"},
+		{regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`), "<time>"},
+		{regexp.MustCompile(`"duration_ms":\d+`), `"duration_ms":<n>`},
+		{regexp.MustCompile(`"next_cursor":"[^"]+"`), `"next_cursor":"<cursor>"`},
+	}
+)
+
+func (p *plainer) text(text string) string {
+	text = strings.ReplaceAll(text, p.receiver, "<receiver>")
+	for _, once := range oncePattern {
+		text = once.pattern.ReplaceAllString(text, once.name)
+	}
+	return idPattern.ReplaceAllStringFunc(text, func(id string) string {
+		at := slices.Index(p.ids, id)
+		if at < 0 {
+			at = len(p.ids)
+			p.ids = append(p.ids, id)
+		}
+		return fmt.Sprintf("<id %d>", at)
+	})
+}

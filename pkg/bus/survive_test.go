@@ -1,0 +1,153 @@
+package bus_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"partilha.dev/pkg/bus"
+	"partilha.dev/pkg/event"
+	"partilha.dev/pkg/postgres"
+	"partilha.dev/pkg/testkit"
+)
+
+func TestAConsumerOutlivesTheServer(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.start(bus.On(consumer, record))
+	before, after := sale(t, "before"), sale(t, "after")
+	w.publish("", before)
+	w.awaitHandled(before)
+	w.nats.Kill()
+	testkit.Eventually(t, soon, "the connection is lost", func() bool { return !w.bus.Connected() })
+	w.nats.Start()
+	w.publish("", after)
+	w.awaitHandled(before, after)
+}
+
+func TestAConsumerStartsWhileTheServerIsDown(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.nats.Stop()
+	w.bus = w.connect() // as a process that starts now
+	if w.bus.Connected() || w.bus.ServerID() != "" {
+		t.Fatal("there is a server")
+	}
+	w.start(bus.On(consumer, record))
+	w.nats.Start()
+	e := sale(t, "one")
+	w.publish("", e)
+	w.awaitHandled(e)
+}
+
+func TestAConsumerStartsBeforeItsStreamIsThere(t *testing.T) {
+	t.Parallel()
+	w := newOffline(t)
+	w.nats = testkit.NATS(t)
+	w.bus = w.connect()
+	w.start(bus.On(consumer, record))
+	w.makeStream()
+	e := sale(t, "one")
+	w.publish("", e)
+	w.awaitHandled(e)
+}
+
+func TestAConsumerOutlivesItsStream(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.start(bus.On(consumer, record))
+	before, after := sale(t, "before"), sale(t, "after")
+	w.publish("", before)
+	w.awaitHandled(before)
+	w.awaitSettled()
+	if err := w.bus.JetStream().DeleteStream(t.Context(), bus.Sales.Name); err != nil {
+		t.Fatal(err)
+	}
+	w.makeStream()
+	w.publish("", before, after)
+	w.awaitHandled(before, after)
+	w.awaitSettled()
+	w.awaitHandled(before, after)
+}
+
+func TestAConsumerThatTheServerForgotIsMadeAgain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.start(bus.On(consumer, record))
+	before, after := sale(t, "before"), sale(t, "after")
+	w.publish("", before)
+	w.awaitHandled(before)
+	w.awaitSettled()
+	if err := w.bus.JetStream().DeleteConsumer(t.Context(), bus.Sales.Name, consumer); err != nil {
+		t.Fatal(err)
+	}
+	w.publish("", after)
+	w.awaitHandled(before, after)
+	w.awaitSettled()
+	w.awaitHandled(before, after)
+}
+
+func TestReplicasShareTheEvents(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	other := w.connect()
+	var mu sync.Mutex
+	by := map[string]int{}
+	replica := func(name string) bus.Consumer {
+		return bus.On(consumer, func(ctx context.Context, tx *postgres.Tx, events []event.Event[event.SaleRecorded]) error {
+			mu.Lock()
+			by[name] += len(events)
+			mu.Unlock()
+			return record(ctx, tx, events)
+		})
+	}
+	w.start(replica("one"))
+	w.run(func(ctx context.Context) error { return other.Run(ctx, w.pool, replica("other")) })
+	var all []event.Sealed
+	both := func() bool { mu.Lock(); defer mu.Unlock(); return by["one"] > 0 && by["other"] > 0 }
+	testkit.Eventually(t, soon, "both replicas are given events", func() bool {
+		e := sale(t, "sale "+time.Now().String())
+		w.publish("", e)
+		all = append(all, e)
+		return both()
+	})
+	more := sales(t, 1000)
+	w.publish("", more...)
+	w.awaitHandled(append(all, more...)...)
+	w.awaitSettled()
+	w.awaitHandled(append(all, more...)...)
+}
+
+func TestAnEventIsAcknowledgedAfterTheCommitOnly(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	const ackWait = 500 * time.Millisecond
+	run := func(c bus.Consumer) (stop func()) {
+		return w.run(func(ctx context.Context) error { return w.bus.RunHastily(ctx, w.pool, c, ackWait, time.Hour) })
+	}
+	written, killed := make(chan struct{}), make(chan struct{})
+	stop := run(bus.On(consumer, func(ctx context.Context, tx *postgres.Tx, events []event.Event[event.SaleRecorded]) error {
+		if err := record(ctx, tx, events); err != nil {
+			return err
+		}
+		close(written)
+		<-ctx.Done() // killed between the insert and the commit
+		close(killed)
+		return nil
+	}))
+	e := sale(t, "one")
+	w.publish("", e)
+	<-written
+	stop()
+	<-killed
+	if w.count("effects")+w.count("receipts") != 0 {
+		t.Fatal("it was committed")
+	}
+	run(bus.On(consumer, record))
+	w.awaitHandled(e)
+	w.awaitSettled()
+	if info := w.info(); info.Delivered.Consumer != 2 {
+		t.Errorf("it was delivered %d times", info.Delivered.Consumer)
+	}
+}

@@ -1,0 +1,143 @@
+package postgres_test
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"partilha.dev/pkg/fault"
+	"partilha.dev/pkg/postgres"
+)
+
+func insert(t *testing.T, tx *postgres.Tx, id int) {
+	t.Helper()
+	if _, err := tx.Exec(t.Context(), "insert into things values ($1, 'x')", id); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func count(t *testing.T, pool *pgxpool.Pool) int {
+	t.Helper()
+	return ask[int](t, pool, "select count(*) from things")
+}
+
+func TestATransactionCommitsAndOnlyThenTellsOthers(t *testing.T) {
+	t.Parallel()
+	pool := open(t, things)
+	var told []string
+	tell := func(who string) func() {
+		return func() {
+			if count(t, pool) != 1 {
+				t.Errorf("%s is told before the commit", who)
+			}
+			told = append(told, who)
+		}
+	}
+	err := postgres.Transact(t.Context(), pool, func(tx *postgres.Tx) error {
+		tx.AfterCommit(tell("first"))
+		insert(t, tx, 1)
+		tx.AfterCommit(tell("second"))
+		return nil
+	})
+	if err != nil || count(t, pool) != 1 {
+		t.Errorf("%v, %d rows", err, count(t, pool))
+	}
+	if !slices.Equal(told, []string{"first", "second"}) {
+		t.Errorf("told %v", told)
+	}
+}
+
+func TestATransactionThatFailsChangesNothingAndTellsNobody(t *testing.T) {
+	t.Parallel()
+	pool := open(t, things)
+	refusal := fault.New(fault.Rule, "rule_violated", "no")
+	surprise := errors.New("a surprise")
+	for _, want := range []error{refusal, surprise} {
+		err := postgres.Transact(t.Context(), pool, func(tx *postgres.Tx) error {
+			tx.AfterCommit(func() { t.Error("somebody was told") })
+			insert(t, tx, 1)
+			return want
+		})
+		if err != want {
+			t.Errorf("%v became %v", want, err)
+		}
+	}
+	if n := count(t, pool); n != 0 {
+		t.Errorf("%d rows", n)
+	}
+}
+
+func TestATransactionThatPanicsChangesNothing(t *testing.T) {
+	t.Parallel()
+	pool := open(t, things)
+	func() {
+		defer func() {
+			if recover() == nil {
+				t.Error("the panic is swallowed")
+			}
+		}()
+		_ = postgres.Transact(t.Context(), pool, func(tx *postgres.Tx) error {
+			tx.AfterCommit(func() { t.Error("somebody was told") })
+			insert(t, tx, 1)
+			panic("a defect")
+		})
+	}()
+	if n := count(t, pool); n != 0 {
+		t.Errorf("%d rows", n)
+	}
+	if used := pool.Stat().AcquiredConns(); used != 0 {
+		t.Errorf("%d connections are still taken", used)
+	}
+}
+
+func TestAViolationAtTheCommitTellsNobody(t *testing.T) {
+	t.Parallel()
+	pool := open(t, schema("late", "create table things (id int, name text, constraint things_once unique (id) deferrable initially deferred)"))
+	err := postgres.Transact(t.Context(), pool, func(tx *postgres.Tx) error {
+		tx.AfterCommit(func() { t.Error("somebody was told") })
+		insert(t, tx, 1)
+		insert(t, tx, 1)
+		return nil
+	})
+	if !postgres.Violates(err, "things_once") || fault.Of(err) != nil {
+		t.Error(err)
+	}
+}
+
+func TestAConnectionLostAtTheCommitLeavesTheOutcomeOpen(t *testing.T) {
+	t.Parallel()
+	pool := open(t, things)
+	err := postgres.Transact(t.Context(), pool, func(tx *postgres.Tx) error {
+		tx.AfterCommit(func() { t.Error("somebody was told") })
+		insert(t, tx, 1)
+		exec(t, pool, "select pg_terminate_backend($1)", tx.Conn().PgConn().PID())
+		return nil
+	})
+	if fault.KindOf(err) != fault.Unavailable {
+		t.Errorf("%v is not unavailable", err)
+	}
+}
+
+func TestATransactionReadsWhatOthersCommitMeanwhile(t *testing.T) {
+	t.Parallel()
+	pool := open(t, things)
+	err := postgres.Transact(t.Context(), pool, func(tx *postgres.Tx) error {
+		var before, after int
+		if err := tx.QueryRow(t.Context(), "select count(*) from things").Scan(&before); err != nil {
+			return err
+		}
+		exec(t, pool, "insert into things values (1, 'x')")
+		if err := tx.QueryRow(t.Context(), "select count(*) from things").Scan(&after); err != nil {
+			return err
+		}
+		if before != 0 || after != 1 {
+			t.Errorf("%d rows, then %d", before, after)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,118 @@
+package sales
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+)
+
+// identifiers are the path parameters of the service's addresses with, for each, what
+// the owner has, by the tenant that asks.
+func (f *fixture) identifiers() map[string]string {
+	return map[string]string{
+		"{campaign_id}": f.campaign, "{partner_id}": f.partner, "{plan_id}": f.plan, "{api_key_id}": f.firstKey(),
+		"{sale_id}": f.post("/api/v1/sales", f.sale("mine")).text("sale_id"),
+	}
+}
+
+// TestWhatIsAnothersReadsLikeWhatNeverWas asks for every address with an id in every
+// way in which an id can be another tenant's.
+func TestWhatIsAnothersReadsLikeWhatNeverWas(t *testing.T) {
+	t.Parallel()
+	owner := start(t, nowhere)
+	stranger := owner.stranger()
+	theirs, mine := owner.identifiers(), stranger.identifiers()
+	operations := documented(t)
+	asked := 0
+	for _, route := range owner.service.routes() {
+		var parameters []string
+		for _, segment := range strings.Split(route.Pattern, "/") {
+			if strings.HasPrefix(segment, "{") {
+				parameters = append(parameters, segment)
+			}
+		}
+		if len(parameters) == 0 || strings.HasPrefix(route.Pattern, "/admin/") {
+			continue
+		}
+		bodies := operations[route.Method+" "+route.Pattern].examples()
+		if len(bodies) == 0 {
+			bodies = map[string]json.RawMessage{"none": nil}
+		}
+		for foreign := 1; foreign < 1<<len(parameters); foreign++ { // which of the ids are not the stranger's
+			another, nobodys := route.Pattern, route.Pattern
+			for i, parameter := range parameters {
+				if foreign&(1<<i) == 0 {
+					another, nobodys = strings.Replace(another, parameter, mine[parameter], 1), strings.Replace(nobodys, parameter, mine[parameter], 1)
+				} else {
+					another, nobodys = strings.Replace(another, parameter, theirs[parameter], 1), strings.Replace(nobodys, parameter, uuid.NewString(), 1)
+				}
+			}
+			for _, body := range bodies {
+				asked++
+				owner.recordsNothing(func() {
+					a := stranger.call(route.Method, another, string(body)).refused(404, "not_found").anonymous()
+					b := stranger.call(route.Method, nobodys, string(body)).refused(404, "not_found").anonymous()
+					if a != b {
+						t.Errorf("%s %s: of another tenant %s, of nobody %s", route.Method, route.Pattern, a, b)
+					}
+				})
+			}
+		}
+	}
+	if asked < 20 {
+		t.Errorf("only %d calls were compared", asked)
+	}
+}
+
+func TestAListShowsNothingOfAnotherTenant(t *testing.T) {
+	t.Parallel()
+	owner := start(t, nowhere)
+	stranger := owner.stranger()
+	theirs := owner.identifiers()
+	theirs["code"], theirs["tenant"], theirs["prefix"] = owner.code, owner.tenant, owner.key[:12]
+	for _, route := range owner.service.routes() {
+		if route.Method != "GET" || strings.Contains(route.Pattern, "{") || strings.HasPrefix(route.Pattern, "/admin/") {
+			continue
+		}
+		own := string(owner.get(route.Pattern).want(200).raw)
+		shown := string(stranger.get(route.Pattern).want(200).raw)
+		for what, id := range theirs {
+			if strings.Contains(shown, id) {
+				t.Errorf("%s shows another tenant's %s: %s", route.Pattern, what, shown)
+			}
+		}
+		if own == shown || strings.Contains(own, `"data":[]`) {
+			t.Errorf("%s shows its own tenant %s", route.Pattern, own)
+		}
+	}
+	const none = `{"data":[],"next_cursor":null}`
+	for _, filter := range []string{
+		"/api/v1/sales?external_ref=mine", "/api/v1/sales?partner_id=" + owner.partner, "/api/v1/sales?campaign_id=" + owner.campaign,
+		"/api/v1/partners?referral_code=" + owner.code,
+	} {
+		if shown := string(stranger.get(filter).want(200).raw); shown != none {
+			t.Errorf("%s shows %s", filter, shown)
+		}
+	}
+	cursor := func() string {
+		owner.post("/api/v1/sales", owner.sale("second")).want(201)
+		return owner.get("/api/v1/sales?limit=1").want(200).text("next_cursor")
+	}()
+	if shown := string(stranger.get("/api/v1/sales?cursor=" + cursor).want(200).raw); shown != none {
+		t.Errorf("another tenant's cursor shows %s", shown)
+	}
+}
+
+func TestARepeatKnowsOnlyTheReferencesOfItsOwnTenant(t *testing.T) {
+	t.Parallel()
+	owner := start(t, nowhere)
+	stranger := owner.stranger()
+	sale := owner.post("/api/v1/sales", owner.sale("order-1", "notes", `"private"`)).want(201)
+	stranger.post("/api/v1/sales", owner.sale("order-1")).refused(404, "partner_not_found") // word for word what the owner said
+	other := stranger.post("/api/v1/sales", stranger.sale("order-1")).want(201).shows("idempotent", "false")
+	if other.text("sale_id") == sale.text("sale_id") {
+		t.Error("two tenants have one sale")
+	}
+}

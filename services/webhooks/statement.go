@@ -1,0 +1,39 @@
+package webhooks
+
+import (
+	"context"
+	"errors"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"partilha.dev/pkg/postgres"
+)
+
+// PostgreSQL would plan anew each time, because it does not foresee that the bounds of
+// a statement spare it most partitions. That costs several times what the statement does.
+const planOnceStatement = `select set_config('plan_cache_mode', 'force_generic_plan', true)`
+
+// runPlanned runs a statement as a transaction of its own, under a plan that a
+// connection makes once, and returns its rows. Without an error it is committed; after
+// one it may or may not be, and the error is a fault where the database is away.
+func runPlanned[T any](ctx context.Context, pool *pgxpool.Pool, scan pgx.RowToFunc[T], statement string, args ...any) ([]T, error) {
+	var both pgx.Batch // one round trip, and one transaction
+	both.Queue(planOnceStatement)
+	both.Queue(statement, args...)
+	results := pool.SendBatch(ctx, &both)
+	list, err := func() ([]T, error) {
+		if _, err := results.Exec(); err != nil {
+			return nil, err
+		}
+		rows, err := results.Query()
+		if err != nil {
+			return nil, err
+		}
+		return pgx.CollectRows(rows, scan)
+	}()
+	if err := errors.Join(err, results.Close()); err != nil { // the commit is done when the batch is closed
+		return nil, postgres.Explain(err)
+	}
+	return list, nil
+}
