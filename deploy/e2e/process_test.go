@@ -56,7 +56,7 @@ func newProcess(t testing.TB, service string, env ...string) *process {
 // start runs serve and returns when the process answers.
 func (p *process) start() {
 	p.t.Helper()
-	next, err := p.launch("serve")
+	next, err := p.launch()
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -72,10 +72,10 @@ func (p *process) start() {
 	}
 }
 
-// launch starts the binary on a thread that lives as long as the process: the kernel
+// launch starts serve on a thread that lives as long as the process: the kernel
 // takes the death of that thread for the death of the owner.
-func (p *process) launch(args ...string) (*life, error) {
-	cmd := exec.Command(program(p.t, p.service), args...)
+func (p *process) launch() (*life, error) {
+	cmd := exec.Command(program(p.t, p.service), "serve")
 	cmd.Env = p.env
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	endWithOwner(cmd.SysProcAttr)

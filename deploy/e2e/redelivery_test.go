@@ -134,14 +134,14 @@ func awaitHandled(t testing.TB, js jetstream.JetStream) {
 }
 
 // dump is every row of every table of every service, but for the notes of what has
-// been handled, and of the stream's condition.
+// been handled, and of the condition of the streams.
 func (p *platform) dump(t testing.TB) map[string][]string {
 	t.Helper()
 	tables := map[string][]string{}
 	for _, service := range services {
 		for _, table := range p.query(t, service, `
 			select relname::text from pg_class where relnamespace = 'public'::regnamespace
-			and relkind in ('r', 'p') and not relispartition and relname not in ('receipts', 'outbox_stream')`) {
+			and relkind in ('r', 'p') and not relispartition and relname not in ('receipts', 'outbox_stream', 'outbox_drained')`) {
 			rows := p.query(t, service, fmt.Sprintf("select t::text from %q t", table))
 			tables[service+"."+table] = slices.Sorted(slices.Values(rows))
 		}

@@ -12,9 +12,10 @@ import (
 
 // tenantless are the statements that speak of no tenant, and why they need not.
 var tenantless = map[string]string{
-	"goals.holdTenantStatement": "takes a lock that is made of the tenant's id",
-	"webhooks.anySecretQuery":   "tries the sealing key on any secret at the start",
-	"webhooks.releaseStatement": "goes by random tokens that only this worker has drawn",
+	"goals.holdTenantStatement":  "takes a lock that is made of the tenant's id",
+	"webhooks.anySecretQuery":    "tries the sealing key on any secret at the start",
+	"webhooks.planOnceStatement": "is a setting of one transaction",
+	"webhooks.releaseStatement":  "goes by random tokens that only this worker has drawn",
 }
 
 var sqlPattern = regexp.MustCompile(`(?is)^\s*(with\s+(recursive\s+)?\w+\s+as\s*(\(|materialized)|select\s|insert\s+into\s|update\s+\w+.*\sset\s|delete\s+from\s)`)

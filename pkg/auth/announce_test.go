@@ -3,7 +3,6 @@ package auth_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync/atomic"
 	"testing"
 
@@ -142,30 +141,6 @@ func TestAnAnnouncerGoesOnAfterItsDatabaseWasAway(t *testing.T) {
 	away.Store(false)
 
 	testkit.Eventually(t, patience, "the revocation", func() bool { return held(t, bucket, first) == 2 })
-}
-
-func TestManyKeysDoNotDelayARevocation(t *testing.T) {
-	w := newWorld(t)
-	const keys = 3000
-	sales := newRegistry()
-	bucket := w.bucket()
-	for range keys {
-		_, key := makeKey(t, 1)
-		sales.keys[key.ID] = key
-	}
-	_, id := sales.issue(t)
-	stop := w.announce(sales)
-	testkit.Eventually(t, 2*patience, "all keys", func() bool {
-		status, err := bucket.Status(t.Context())
-		return err == nil && status.Values() == keys+1
-	})
-
-	stop()
-
-	sales.revoke(id)
-	w.announce(sales) // which has to learn first what the bucket holds
-
-	testkit.Eventually(t, soon, fmt.Sprintf("the revocation among %d keys", keys), func() bool { return held(t, bucket, id) == 2 })
 }
 
 func withVersion(key auth.Key, version int64) auth.Key {

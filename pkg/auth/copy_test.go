@@ -8,6 +8,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 
 	"partilha.dev/pkg/auth"
 	"partilha.dev/pkg/postgres"
@@ -173,74 +174,10 @@ func TestRevocationsHoldWhileTheDatabaseIsAwayAndAreSavedLater(t *testing.T) {
 	w.restartedKnows(other, "unauthorized")
 }
 
-func TestWhatMovesMoneyOrKeysIsRefusedWhenNothingWasHeardForOverAMinute(t *testing.T) {
-	w := newWorld(t)
-	sales := newRegistry()
-	w.announce(sales)
-	good, _ := sales.issue(t)
-	revoked, revokedID := sales.issue(t)
-	sales.revoke(revokedID)
-	reader, _ := sales.issue(t, auth.SalesRead)
-	b := w.bus()
-	c, _ := w.copyOf(b)
-	w.eventually(c, patience, reader, auth.SalesRead, "")
-	w.eventually(c, patience, good, auth.KeysWrite, "")
-	testkit.Eventually(t, patience, "the revoked key in the database", func() bool { return w.savedVersion(revokedID) > 0 })
-	w.nats.Stop()
-	testkit.Eventually(t, patience, "the loss of NATS", func() bool { return !b.Connected() })
-
-	w.clock.forward(time.Minute)
-	for _, scope := range auth.AllScopes {
-		if got := w.verdict(c, good, scope); got != "" {
-			t.Errorf("%s after a minute: %q", scope, got)
-		}
-	}
-	w.clock.forward(time.Nanosecond)
-	sensitive := auth.Scopes{auth.WithdrawalsWrite, auth.WithdrawalsApprove, auth.KeysWrite}
-	for _, scope := range auth.AllScopes {
-		want := ""
-		if sensitive.Has(scope) {
-			want = "unavailable"
-		}
-		if got := w.verdict(c, good, scope); got != want {
-			t.Errorf("%s after over a minute: %q, want %q", scope, got, want)
-		}
-	}
-	if got := w.verdict(c, revoked, auth.KeysWrite); got != "unauthorized" {
-		t.Errorf("a revoked key: %q", got)
-	}
-	if got := w.verdict(c, reader, auth.KeysWrite); got != "insufficient_scope" {
-		t.Errorf("a key without the scope: %q", got)
-	}
-	if unknown, _, _, err := auth.NewSecret(); err != nil || w.verdict(c, unknown, auth.KeysWrite) != "unauthorized" {
-		t.Errorf("an unknown key: %q, %v", w.verdict(c, unknown, auth.KeysWrite), err)
-	}
-
-	w.nats.Start()
-	w.eventually(c, patience, good, auth.KeysWrite, "")
-}
-
-func TestACopyThatNeverHeardAnythingIsDeafAMinuteAfterItsStart(t *testing.T) {
-	w := newWorld(t)
-	text, key := makeKey(t, 1)
-	if _, err := w.pool.Exec(t.Context(), `insert into known_keys values ($1, $2, $3, false, $4, null, null, 1)`,
-		key.ID, key.Hash[:], key.TenantID, key.Scopes.Strings()); err != nil {
-		t.Fatal(err)
-	}
-	c, _ := w.copyOf(w.bus()) // there is a server, and no bucket
-	if got := w.verdict(c, text, auth.KeysWrite); got != "" {
-		t.Errorf("at the start: %q", got)
-	}
-	w.clock.forward(time.Minute + time.Second)
-	if got := w.verdict(c, text, auth.KeysWrite); got != "unavailable" {
-		t.Errorf("a minute later: %q", got)
-	}
-	w.announce(newRegistry()) // of a platform that has no keys yet
-	w.eventually(c, patience, text, auth.KeysWrite, "")
-}
-
 func TestGarbageInTheBucketIsSurvived(t *testing.T) {
 	w := newWorld(t)
+	core, logs := observer.New(zap.ErrorLevel)
+	w.log = zap.New(core)
 	bucket := w.bucket()
 	c, _ := w.copyOf(w.bus())
 	_, victim := makeKey(t, 1)
@@ -268,6 +205,12 @@ func TestGarbageInTheBucketIsSurvived(t *testing.T) {
 	put(t, bucket, key)
 	w.eventually(c, patience, good, auth.SalesRead, "")
 	w.saved(key.ID, 1)
+	testkit.Eventually(t, patience, "a word about the key that the database refuses", func() bool {
+		return logs.FilterMessage("a key cannot be saved").FilterField(zap.String("key_id", poisoned.ID)).Len() == 1
+	})
+	if got := logs.FilterMessage("the key bucket holds something that is no key").FilterField(zap.String("key_id", "half")).Len(); got != 1 {
+		t.Errorf("%d words about what is no key", got)
+	}
 	if got := w.verdict(c, impostorText, auth.SalesRead); got != "unauthorized" {
 		t.Errorf("a key under another's name: %q", got)
 	}

@@ -49,6 +49,7 @@ type world struct {
 	url   string
 	pool  *pgxpool.Pool
 	clock *clock
+	log   *zap.Logger // of the copies
 }
 
 func newWorld(t *testing.T) *world {
@@ -64,7 +65,7 @@ func worldOn(t *testing.T, databaseURL string) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(pool.Close)
-	return &world{t: t, nats: testkit.NATS(t), url: databaseURL, pool: pool, clock: &clock{now: time.Now().UTC()}}
+	return &world{t: t, nats: testkit.NATS(t), url: databaseURL, pool: pool, clock: &clock{now: time.Now().UTC()}, log: zap.NewNop()}
 }
 
 func (w *world) bus() *bus.Bus {
@@ -93,7 +94,7 @@ func (w *world) bucket() jetstream.KeyValue {
 // copyOf makes a copy that runs until the test ends or stop is called.
 func (w *world) copyOf(b *bus.Bus) (c *auth.Copy, stop func()) {
 	w.t.Helper()
-	c, err := auth.NewCopy(w.t.Context(), w.pool, b, zap.NewNop(), w.clock.Now)
+	c, err := auth.NewCopy(w.t.Context(), w.pool, b, w.log, w.clock.Now)
 	if err != nil {
 		w.t.Fatal(err)
 	}

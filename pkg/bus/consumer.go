@@ -73,7 +73,7 @@ func (c Consumer) apply(ctx context.Context, pool *pgxpool.Pool, events []event.
 }
 
 // Run consumes until ctx ends, whatever happens to the server meanwhile. What had
-// been taken but not committed by then is delivered again to another replica.
+// been taken but not committed by then is given back for another replica.
 func (b *Bus) Run(ctx context.Context, pool *pgxpool.Pool, consumer Consumer) error {
 	return b.newRunner(pool, consumer, usualTempo).run(ctx)
 }

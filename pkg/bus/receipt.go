@@ -4,7 +4,6 @@ import (
 	"context"
 	"embed"
 	"fmt"
-	"io/fs"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -22,16 +21,8 @@ const receiptDays = 9
 
 // Schema are the tables of a service that consumes: receipts and parked events.
 var Schema = postgres.Schema{
-	Name: "bus", FS: sub(migrations),
+	Name: "bus", FS: postgres.Embedded(migrations),
 	Partitions: []postgres.Partition{{Table: "receipts", Days: receiptDays}},
-}
-
-func sub(files embed.FS) fs.FS {
-	root, err := fs.Sub(files, "migrations")
-	if err != nil {
-		panic(err) // the folder is compiled in
-	}
-	return root
 }
 
 // Replicas that claim the same events, each in an order of its own, would wait for

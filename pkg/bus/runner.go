@@ -17,6 +17,7 @@ import (
 const (
 	batchSize = 500             // events in one transaction at most
 	heartbeat = 2 * time.Second // a pull without a sign of life for twice this is renewed
+	handOver  = time.Second     // what a runner that stops takes at most to give back its messages
 )
 
 // tempo is how patient a runner is.
@@ -70,6 +71,7 @@ func (r *runner) consume(ctx context.Context) error {
 			select {
 			case messages <- m:
 			case <-stopped:
+				giveBack(m)
 			}
 		},
 		jetstream.PullMaxMessages(2*batchSize), jetstream.PullExpiry(10*time.Second), jetstream.PullHeartbeat(heartbeat),
@@ -83,8 +85,17 @@ func (r *runner) consume(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer subscription.Stop()
-	defer close(stopped)
+	defer func() {
+		close(stopped)
+		subscription.Drain()
+		select {
+		case <-subscription.Closed():
+		case <-time.After(handOver):
+		}
+		for len(messages) > 0 {
+			giveBack(<-messages)
+		}
+	}()
 
 	watch := time.NewTicker(r.tempo.watchEvery)
 	defer watch.Stop()
@@ -179,7 +190,9 @@ func (r *runner) handle(ctx context.Context, batch []delivery) {
 		handled.WithLabelValues(r.consumer.Name).Add(float64(len(batch)))
 		r.log.Debug("handled", zap.Int("events", len(batch)), zap.Duration("took", time.Since(start)))
 	case ctx.Err() != nil:
-		// The service stops; another replica takes over after ackWait.
+		for _, d := range batch { // the service stops; another replica takes over
+			giveBack(d.message)
+		}
 	case fault.KindOf(err) == fault.Unavailable:
 		r.again(batch, err)
 	case len(batch) > 1:
@@ -201,6 +214,11 @@ func permanent(kind fault.Kind) bool {
 	default:
 		return false
 	}
+}
+
+// giveBack has a message delivered again at once.
+func giveBack(m jetstream.Msg) {
+	_ = m.Nak() // if it gets lost, the message comes again after ackWait
 }
 
 // again has messages delivered later: after a quarter of a second, then twice as

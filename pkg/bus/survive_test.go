@@ -74,7 +74,9 @@ func TestAConsumerOutlivesItsStream(t *testing.T) {
 func TestAConsumerThatTheServerForgotIsMadeAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.start(bus.On(consumer, record))
+	w.run(func(ctx context.Context) error { // without a watchdog: the server tells
+		return w.bus.RunHastily(ctx, w.pool, bus.On(consumer, record), time.Minute, time.Hour)
+	})
 	before, after := sale(t, "before"), sale(t, "after")
 	w.publish("", before)
 	w.awaitHandled(before)
@@ -123,31 +125,49 @@ func TestAnEventIsAcknowledgedAfterTheCommitOnly(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	const ackWait = 500 * time.Millisecond
-	run := func(c bus.Consumer) (stop func()) {
-		return w.run(func(ctx context.Context) error { return w.bus.RunHastily(ctx, w.pool, c, ackWait, time.Hour) })
+	run := func(b *bus.Bus, c bus.Consumer) (stop func()) {
+		return w.run(func(ctx context.Context) error { return b.RunHastily(ctx, w.pool, c, ackWait, time.Hour) })
 	}
-	written, killed := make(chan struct{}), make(chan struct{})
-	stop := run(bus.On(consumer, func(ctx context.Context, tx *postgres.Tx, events []event.Event[event.SaleRecorded]) error {
+	written := make(chan struct{})
+	dying := w.connect()
+	stop := run(dying, bus.On(consumer, func(ctx context.Context, tx *postgres.Tx, events []event.Event[event.SaleRecorded]) error {
 		if err := record(ctx, tx, events); err != nil {
 			return err
 		}
 		close(written)
-		<-ctx.Done() // killed between the insert and the commit
-		close(killed)
+		<-ctx.Done() // the process is killed between the insert and the commit
 		return nil
 	}))
 	e := sale(t, "one")
 	w.publish("", e)
 	<-written
+	dying.Close()
 	stop()
-	<-killed
 	if w.count("effects")+w.count("receipts") != 0 {
 		t.Fatal("it was committed")
 	}
-	run(bus.On(consumer, record))
+	run(w.bus, bus.On(consumer, record))
 	w.awaitHandled(e)
 	w.awaitSettled()
 	if info := w.info(); info.Delivered.Consumer != 2 {
 		t.Errorf("it was delivered %d times", info.Delivered.Consumer)
 	}
+}
+
+func TestAReplicaThatStopsGivesBackWhatItHasTaken(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	events := sales(t, 700) // a batch that is being handled, and more behind it
+	w.publish("", events...)
+	written := make(chan struct{}, 1)
+	stop := w.start(bus.On(consumer, func(ctx context.Context, tx *postgres.Tx, events []event.Event[event.SaleRecorded]) error {
+		written <- struct{}{}
+		<-ctx.Done()
+		return record(ctx, tx, events)
+	}))
+	<-written
+	testkit.Eventually(t, soon, "all are taken", func() bool { return w.info().NumAckPending == len(events) })
+	stop()
+	w.start(bus.On(consumer, record)) // gets them long before the server would deem them lost
+	w.awaitHandled(events...)
 }

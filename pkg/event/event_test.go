@@ -43,7 +43,8 @@ func TestTellingAFactAgainMakesTheSameID(t *testing.T) {
 func FuzzID(f *testing.F) {
 	for _, seed := range []string{
 		"evt_00112233445566778899aabbccddeeff", "evt_00112233445566778899AABBCCDDEEFF", "", "evt_", "00112233445566778899aabbccddeeff",
-		"evt_00112233445566778899aabbccddeef", "evt_00112233445566778899aabbccddeeff0", "evt_00112233445566778899aabbccddeefg",
+		"evt_00112233445566778899aabbccddeef", "evt_00112233445566778899aabbccddeeff0", "evt_00112233445566778899aabbccddeeff00", "evt_00112233445566778899aabbccddee",
+		"evt_00112233445566778899aabbccddeefg",
 		"EVT_00112233445566778899aabbccddeeff", " evt_00112233445566778899aabbccddeeff", "evt_+0112233445566778899aabbccddeeff",
 	} {
 		f.Add(seed)

@@ -11,7 +11,6 @@ import (
 	"context"
 	"embed"
 	"fmt"
-	"io/fs"
 	"time"
 
 	"github.com/google/uuid"
@@ -29,19 +28,11 @@ const keepDays = int(bus.Retention/(24*time.Hour)) + 1
 
 // Schema are the tables of a service that publishes.
 var Schema = postgres.Schema{
-	Name: "outbox", FS: sub(migrations),
+	Name: "outbox", FS: postgres.Embedded(migrations),
 	Partitions: []postgres.Partition{{
 		Table: "outbox", Days: keepDays,
 		KeepWhile: `select exists (select from outbox_pending where created_at >= $1 and created_at < $2)`,
 	}},
-}
-
-func sub(files embed.FS) fs.FS {
-	root, err := fs.Sub(files, "migrations")
-	if err != nil {
-		panic(err) // the folder is compiled in
-	}
-	return root
 }
 
 const addStatement = `

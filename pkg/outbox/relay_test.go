@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 
 	"partilha.dev/pkg/bus"
 	"partilha.dev/pkg/event"
@@ -73,6 +74,9 @@ func TestReplicasPublishEveryEventBetweenThem(t *testing.T) {
 	w.add(one, late)
 	w.add(other, later)
 	w.awaitStream(ids(0, append(events, late, later)...)...)
+	if n := w.repairs(); n != 0 { // neither took the other's progress for a loss
+		t.Errorf("there were %d repairs", n)
+	}
 }
 
 func TestAReplicaDoesNotWaitForEventsThatAnotherIsPublishing(t *testing.T) {
@@ -126,5 +130,39 @@ func TestSettlingAPublicationSparesTheRepairThatCameSince(t *testing.T) {
 	settle(2, e)
 	if w.pending() != 0 {
 		t.Error("its own repair did not settle it")
+	}
+}
+
+func TestWhatAFullStreamRefusesWaits(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	core, logs := observer.New(zap.WarnLevel)
+	r := outbox.NewHastyRelay(w.pool, w.bus, bus.Sales, zap.New(core))
+	w.run(r.Run)
+	w.awaitChecked()
+	w.limit(4)
+	events := sales(t, 20)
+	w.add(r, events[:10]...)
+	w.add(w.newRelay(), events[10:]...)
+	testkit.Eventually(t, soon, "sweeps are refused", func() bool { return logs.FilterMessage("cannot publish yet").Len() >= 2 })
+	if w.length() != 4 || w.pending() != len(events)-4 {
+		t.Errorf("the stream has %d messages, and %d events are pending", w.length(), w.pending())
+	}
+	w.limit(-1)
+	w.awaitStream(ids(0, events...)...)
+}
+
+// limit sets how many messages the stream takes; -1 is any number.
+func (w *world) limit(messages int64) {
+	w.t.Helper()
+	js := w.bus.JetStream()
+	stream, err := js.Stream(w.t.Context(), bus.Sales.Name)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	config := stream.CachedInfo().Config
+	config.MaxMsgs = messages
+	if _, err := js.UpdateStream(w.t.Context(), config); err != nil {
+		w.t.Fatal(err)
 	}
 }

@@ -28,6 +28,10 @@ func Explain(err error) error {
 }
 
 func unavailable(err error) bool {
+	var connect *pgconn.ConnectError
+	if errors.As(err, &connect) {
+		return true // whatever the server's reason: there is no connection
+	}
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) {
 		switch class := pg.Code[:min(2, len(pg.Code))]; class {
@@ -37,8 +41,7 @@ func unavailable(err error) bool {
 		return pg.Code == "40001" || pg.Code == "40P01" || pg.Code == "55P03"
 	}
 	var network net.Error
-	var connect *pgconn.ConnectError
-	return errors.As(err, &connect) || errors.As(err, &network) ||
+	return errors.As(err, &network) ||
 		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) ||
 		errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) ||
 		pgconn.Timeout(err) || strings.Contains(err.Error(), "conn closed") || strings.Contains(err.Error(), "closed pool")

@@ -29,7 +29,7 @@ func Open(ctx context.Context, url string, size int) (*pgxpool.Pool, error) {
 	config.HealthCheckPeriod = 5 * time.Second
 	config.ConnConfig.ConnectTimeout = 5 * time.Second
 	if trace.Enabled() {
-		config.ConnConfig.Tracer = otelpgx.NewTracer(otelpgx.WithTrimSQLInSpanName())
+		config.ConnConfig.Tracer = otelpgx.NewTracer()
 	}
 	config.AfterConnect = func(_ context.Context, conn *pgx.Conn) error {
 		instant := &pgtype.Type{

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"database/sql"
+	"embed"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -21,6 +22,15 @@ type Schema struct {
 	Name       string // part of the version table's name: lower-case letters
 	FS         fs.FS  // goose migrations, NNNNN_name.sql, at the root
 	Partitions []Partition
+}
+
+// Embedded returns the folder "migrations" of what a package embeds.
+func Embedded(files embed.FS) fs.FS {
+	root, err := fs.Sub(files, "migrations")
+	if err != nil {
+		panic(err) // the folder's name is well-formed
+	}
+	return root
 }
 
 // ErrPending means that a database lacks migrations which this binary needs.

@@ -102,13 +102,14 @@ func TestNothingIsExportedUnlessTheEnvironmentSaysWhereTo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := stop(t.Context()); err != nil {
-		t.Error(err)
-	}
+	t.Cleanup(recordNothing)
 	_, span := trace.Start(t.Context(), "record")
-	defer span.End()
 	if span.IsRecording() {
 		t.Error("something is recorded")
+	}
+	span.End()
+	if err := stop(t.Context()); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -9,7 +9,6 @@ import (
 	"context"
 	"embed"
 	"fmt"
-	"io/fs"
 	"net/http"
 
 	"partilha.dev/pkg/auth"
@@ -31,15 +30,7 @@ var document []byte
 // Migrations are all the tables of the service's database.
 var Migrations = []postgres.Schema{
 	outbox.Schema, bus.Schema, auth.Schema,
-	{Name: "commissions", FS: sub(migrations)},
-}
-
-func sub(files embed.FS) fs.FS {
-	root, err := fs.Sub(files, "migrations")
-	if err != nil {
-		panic(err) // the folder is compiled in
-	}
-	return root
+	{Name: "commissions", FS: postgres.Embedded(migrations)},
 }
 
 // Config is what the service alone reads from its environment: nothing.

@@ -10,7 +10,6 @@ import (
 	"context"
 	"embed"
 	"fmt"
-	"io/fs"
 	"net/http"
 
 	"partilha.dev/pkg/auth"
@@ -29,15 +28,7 @@ var migrations embed.FS
 var document []byte
 
 // Migrations are all tables of the service's database.
-var Migrations = []postgres.Schema{outbox.Schema, bus.Schema, auth.Schema, {Name: "goals", FS: migrationFiles()}}
-
-func migrationFiles() fs.FS {
-	root, err := fs.Sub(migrations, "migrations")
-	if err != nil {
-		panic(err) // the folder is compiled in
-	}
-	return root
-}
+var Migrations = []postgres.Schema{outbox.Schema, bus.Schema, auth.Schema, {Name: "goals", FS: postgres.Embedded(migrations)}}
 
 // Document is the service's part of the API.
 func Document() (*openapi.Document, error) { return openapi.Load(document) }

@@ -10,7 +10,6 @@ import (
 	"context"
 	"embed"
 	"fmt"
-	"io/fs"
 	"net/http"
 	"sync"
 
@@ -30,15 +29,7 @@ var migrations embed.FS
 var document []byte
 
 // Migrations are all tables of the service's database.
-var Migrations = []postgres.Schema{outbox.Schema, {Name: "sales", FS: migrationFiles()}}
-
-func migrationFiles() fs.FS {
-	root, err := fs.Sub(migrations, "migrations")
-	if err != nil {
-		panic(err) // the folder is compiled in
-	}
-	return root
-}
+var Migrations = []postgres.Schema{outbox.Schema, {Name: "sales", FS: postgres.Embedded(migrations)}}
 
 // Document is the service's part of the API. It is read once.
 func Document() (*openapi.Document, error) { return loadDocument() }

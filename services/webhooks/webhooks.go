@@ -12,7 +12,6 @@ import (
 	"embed"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net"
 	"net/http"
 	"net/netip"
@@ -38,21 +37,13 @@ const keepDays = 30
 
 // Migrations are all tables of the service's database.
 var Migrations = []postgres.Schema{bus.Schema, auth.Schema, {
-	Name: "webhooks", FS: migrationFiles(),
+	Name: "webhooks", FS: postgres.Embedded(migrations),
 	Partitions: []postgres.Partition{
 		{Table: "events", Days: keepDays},
 		{Table: "deliveries", Days: keepDays},
 		{Table: "attempts", Days: keepDays},
 	},
 }}
-
-func migrationFiles() fs.FS {
-	root, err := fs.Sub(migrations, "migrations")
-	if err != nil {
-		panic(err) // the folder is compiled in
-	}
-	return root
-}
 
 // Document is the service's part of the API.
 func Document() (*openapi.Document, error) { return openapi.Load(document) }

@@ -63,8 +63,8 @@ func openGround(ctx context.Context, o options) (_ *ground, err error) {
 	return g, nil
 }
 
-// close stops the server and removes the folder, unless the run failed with err:
-// then it stays, for whoever looks for the cause. It returns err.
+// close stops the server and removes the folder, unless the run failed by itself with
+// err: then it stays, for whoever looks for the cause. It returns err.
 func (g *ground) close(err error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -74,16 +74,19 @@ func (g *ground) close(err error) error {
 	if g.postgres != nil {
 		err = errors.Join(err, g.postgres.Stop(ctx))
 	}
-	if err != nil {
+	if err != nil && !errors.Is(err, errInterrupted) {
 		return fmt.Errorf("%w\n(data and logs are kept in %s)", err, g.dir)
 	}
+	return errors.Join(err, g.remove())
+}
+
+func (g *ground) remove() error {
 	// Run by root, the files may lie elsewhere, behind a link.
-	if elsewhere, err := filepath.EvalSymlinks(filepath.Join(g.dir, "postgres")); err == nil {
-		if err := os.RemoveAll(elsewhere); err != nil {
-			return fmt.Errorf("remove the data: %w", err)
-		}
+	elsewhere, err := filepath.EvalSymlinks(filepath.Join(g.dir, "postgres"))
+	if err == nil {
+		err = os.RemoveAll(elsewhere)
 	}
-	if err := os.RemoveAll(g.dir); err != nil {
+	if err = errors.Join(err, os.RemoveAll(g.dir)); err != nil {
 		return fmt.Errorf("remove the data: %w", err)
 	}
 	return nil

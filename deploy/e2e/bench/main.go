@@ -20,6 +20,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -32,6 +33,7 @@ type options struct {
 	rounds     int
 	seconds    int
 	parts      string
+	clients    string
 	rates      string
 	openFor    int
 	chainFor   int
@@ -45,9 +47,10 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := run(ctx, os.Args[1:]); err != nil {
-		if !errors.Is(err, flag.ErrHelp) {
-			fmt.Fprintln(os.Stderr, "bench:", err)
+		if errors.Is(err, flag.ErrHelp) {
+			return
 		}
+		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
 }
@@ -70,11 +73,18 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := g.describe(ctx, o); err != nil {
-		return g.close(err)
+	err = g.describe(ctx, o)
+	if err == nil {
+		err = work(ctx, g, o)
 	}
-	return g.close(work(ctx, g, o))
+	if ctx.Err() != nil {
+		err = errInterrupted
+	}
+	return g.close(err)
 }
+
+// errInterrupted takes the place of whatever an interruption has made fail.
+var errInterrupted = errors.New("interrupted")
 
 func parseOptions(name string, args []string) (o options, err error) {
 	flags := flag.NewFlagSet(name, flag.ContinueOnError)
@@ -87,6 +97,7 @@ func parseOptions(name string, args []string) (o options, err error) {
 		flags.IntVar(&o.rounds, "rounds", 3, "how often each measurement is made, at least 3")
 		flags.IntVar(&o.seconds, "seconds", 3, "length of one throughput measurement")
 		flags.StringVar(&o.parts, "parts", "post,latency,chain", "what to measure")
+		flags.StringVar(&o.clients, "clients", "1,8,64", "concurrencies at which POST is measured")
 		flags.StringVar(&o.rates, "rates", "100,2000", "sales a second of the latency measurements")
 		flags.IntVar(&o.openFor, "latency-seconds", 10, "length of one latency measurement")
 		flags.IntVar(&o.chainFor, "chain-seconds", 10, "how long the whole chain is under load")
@@ -115,38 +126,35 @@ func parseOptions(name string, args []string) (o options, err error) {
 	return o, nil
 }
 
-// ratesPerSecond reads -rates.
-func (o options) ratesPerSecond() (rates []int, err error) {
-	for text := range strings.SplitSeq(o.rates, ",") {
-		rate, err := strconv.Atoi(text)
-		if err != nil || rate < 1 {
-			return nil, fmt.Errorf("-rates takes whole numbers separated by commas, not %q", text)
+// numbers reads the list that a flag was given.
+func numbers(flag, list string) (all []int, err error) {
+	for text := range strings.SplitSeq(list, ",") {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 {
+			return nil, fmt.Errorf("%s takes whole numbers separated by commas, not %q", flag, text)
 		}
-		rates = append(rates, rate)
+		all = append(all, n)
 	}
-	return rates, nil
+	return all, nil
 }
 
-func (o options) has(part string) bool {
-	for one := range strings.SplitSeq(o.parts, ",") {
-		if one == part {
-			return true
-		}
-	}
-	return false
-}
+func (o options) has(part string) bool { return slices.Contains(strings.Split(o.parts, ","), part) }
 
 // warmUp precedes every measurement.
 const warmUp = time.Second
 
 // bench makes the measurements that were asked for, one after another.
 func bench(ctx context.Context, g *ground, o options) error {
-	rates, err := o.ratesPerSecond()
+	clients, err := numbers("-clients", o.clients)
+	if err != nil {
+		return err
+	}
+	rates, err := numbers("-rates", o.rates)
 	if err != nil {
 		return err
 	}
 	if o.has("post") {
-		if err := measurePost(ctx, g, o); err != nil {
+		if err := measurePost(ctx, g, o, clients); err != nil {
 			return fmt.Errorf("measure POST: %w", err)
 		}
 	}

@@ -9,9 +9,6 @@ import (
 	"time"
 )
 
-// clientCounts are the concurrencies at which POST is measured.
-var clientCounts = []int{1, 8, 64}
-
 // measured is what one measurement has shown.
 type measured struct {
 	perSecond float64
@@ -42,8 +39,8 @@ func ofPostgres(e effort) time.Duration  { return e.postgres }
 func ofGenerator(e effort) time.Duration { return e.generator }
 
 // measurePost compares the yardstick, the sales service, and its handler without a
-// database, at each concurrency.
-func measurePost(ctx context.Context, g *ground, o options) error {
+// database, at each concurrency, which is also the number of connections.
+func measurePost(ctx context.Context, g *ground, o options, clientCounts []int) error {
 	fmt.Printf(`
 POST /api/v1/sales, each with a new external_ref, per second: median (least–greatest) of %d rounds of %d s
   yardstick  pgbench, one prepared statement: insert a sale once, and its outbox row
