@@ -66,3 +66,24 @@ func TestAnOperatorMakesATenantAndAKeyAtTheCommandLine(t *testing.T) {
 		}
 	}
 }
+
+func TestAnOperatorPublishesEventsAgain(t *testing.T) {
+	t.Parallel()
+	p := startPlatform(t)
+	shop := openShop(t, p)
+	const sold = 3
+	for range sold {
+		shop.sell(t)
+	}
+	shop.awaitBooks(t, sold)
+	sales := p.processes["sales"]
+	if said := sales.mustRun("republish", "2026-01-01T00:00:00Z"); !strings.HasSuffix(said, "events are queued; the running service publishes them") || strings.HasPrefix(said, "0 ") {
+		t.Errorf("republish says %q", said)
+	}
+	shop.awaitBooks(t, sold) // nothing is booked twice
+	for _, wrong := range [][]string{{"republish"}, {"republish", "yesterday"}} {
+		if got := sales.run(wrong...); got.status != 1 || strings.Count(got.stderr, "\n") != 1 {
+			t.Errorf("sales %q ends with status %d and says %q", wrong, got.status, got.stderr)
+		}
+	}
+}

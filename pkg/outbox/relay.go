@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
@@ -17,8 +18,9 @@ import (
 )
 
 const (
-	publishAtOnce = 2000 // events that one round publishes from memory
-	sweepSize     = 1000 // rows that one round of the sweep takes
+	publishAtOnce = 2000                  // events that one round publishes from memory
+	sweepSize     = 1000                  // rows that one round of the sweep takes
+	settleAfter   = 50 * time.Millisecond // well below the age at which the sweep looks
 )
 
 // tempo is how often a relay looks after what memory and the server have lost.
@@ -108,48 +110,54 @@ func (r *Relay) publishCommitted(ctx context.Context) {
 	}
 }
 
-// settle forgets what the stream has acknowledged, many at a time.
+// settle forgets what the stream has acknowledged, many at a time: nobody waits for
+// it, and the sweep does not look for what is younger.
 func (r *Relay) settle(ctx context.Context) {
 	for {
+		var stored []bus.Outgoing
 		select {
 		case <-ctx.Done():
 			return
-		case stored := <-r.published:
-			for more := true; more && len(stored) < publishAtOnce; {
-				select {
-				case next := <-r.published:
-					stored = append(stored, next...)
-				default:
-					more = false
-				}
+		case stored = <-r.published:
+		}
+		enough := time.After(settleAfter)
+		for more := true; more && len(stored) < publishAtOnce; {
+			select {
+			case next := <-r.published:
+				stored = append(stored, next...)
+			case <-enough:
+				more = false
+			case <-ctx.Done():
+				more = false // what is not settled is published once more
 			}
-			err := postgres.Transact(ctx, r.pool, func(tx *postgres.Tx) error { return forget(ctx, tx, stored) })
-			if err != nil && ctx.Err() == nil {
-				r.log.Warn("cannot settle published events; the sweep publishes them again", zap.Error(err))
-			}
+		}
+		if err := forget(ctx, r.pool, stored); err != nil && ctx.Err() == nil {
+			r.log.Warn("cannot settle published events; the sweep publishes them again", zap.Error(err))
 		}
 	}
 }
 
 // A pending row that comes back after a crash of PostgreSQL is only published
 // again, so its removal need not wait for the disk.
-const relaxStatement = `set local synchronous_commit = off`
-
 const forgetStatement = `
-delete from outbox_pending p using unnest($1::timestamptz[], $2::uuid[], $3::integer[]) as done (created_at, event_id, repair)
+delete from outbox_pending p
+using (select set_config('synchronous_commit', 'off', true)) as relaxed,
+	unnest($1::timestamptz[], $2::uuid[], $3::integer[]) as done (created_at, event_id, repair)
 where p.created_at = done.created_at and p.event_id = done.event_id and p.repair = done.repair`
+
+// execer is a pool, or a transaction.
+type execer interface {
+	Exec(ctx context.Context, statement string, args ...any) (pgconn.CommandTag, error)
+}
 
 // forget removes what is stored from the pending events, except what a repair has
 // put back since: the stream that acknowledged it may have lost it.
-func forget(ctx context.Context, tx *postgres.Tx, stored []bus.Outgoing) error {
-	if _, err := tx.Exec(ctx, relaxStatement); err != nil {
-		return fmt.Errorf("settle published events: %w", err)
-	}
+func forget(ctx context.Context, db execer, stored []bus.Outgoing) error {
 	days, ids, repairs := make([]time.Time, len(stored)), make([][16]byte, len(stored)), make([]int, len(stored))
 	for i, e := range stored {
 		days[i], ids[i], repairs[i] = e.CreatedAt, e.ID, repairOf(e.MessageID)
 	}
-	if _, err := tx.Exec(ctx, forgetStatement, days, ids, repairs); err != nil {
+	if _, err := db.Exec(ctx, forgetStatement, days, ids, repairs); err != nil {
 		return fmt.Errorf("settle published events: %w", err)
 	}
 	published.Add(float64(len(stored)))
@@ -189,8 +197,11 @@ with due as (
 	where created_at < now() - $1::interval or repair > 0
 	order by created_at, event_id limit $2
 	for update skip locked)
-select o.created_at, o.event_id, o.name, o.tenant_id, o.body, o.traceparent, due.repair
-from due join outbox o on o.created_at = due.created_at and o.event_id = due.event_id`
+select o.*, due.repair
+from due cross join lateral (
+	select created_at, event_id, name, tenant_id, body, traceparent from outbox
+	where outbox.created_at = due.created_at and outbox.event_id = due.event_id
+	limit 1) o -- the limit has each row looked up, however many PostgreSQL expects`
 
 // sweep publishes one lot of pending events and returns how many it found. Their
 // rows stay locked meanwhile, so that replicas share the work.

@@ -69,7 +69,7 @@ func (r *Relay) repair(ctx context.Context, tx *postgres.Tx, before memory, now 
 	if reason == "" {
 		return nil
 	}
-	n, err := r.requeue(ctx, tx, since)
+	n, err := Republish(ctx, tx, since)
 	if err != nil {
 		return err
 	}
@@ -184,27 +184,19 @@ func repairOf(messageID string) int {
 
 const requeueStatement = `
 with repair as (
-	update outbox_stream set repairs = repairs + 1 where stream = $1 returning repairs)
+	update outbox_stream set repairs = repairs + 1 returning repairs)
 insert into outbox_pending (created_at, event_id, repair)
-select o.created_at, o.event_id, repair.repairs from outbox o, repair where o.created_at >= $2
+select o.created_at, o.event_id, repair.repairs from outbox o, repair where o.created_at >= $1
 on conflict (created_at, event_id) do update set repair = excluded.repair`
 
-// requeue has every event since then published again, under message ids that the
-// stream has not seen.
-func (r *Relay) requeue(ctx context.Context, tx *postgres.Tx, since time.Time) (int64, error) {
-	tag, err := tx.Exec(ctx, requeueStatement, r.stream.Name, since)
+// Republish has every event that was made since then published again, under message
+// ids that the stream has not seen, and returns how many that are. The relay does so by
+// itself where it sees that the stream lost something; an operator does it for a gap
+// that the relay could not see. Nothing is published before a relay has run once.
+func Republish(ctx context.Context, db execer, since time.Time) (events int64, err error) {
+	tag, err := db.Exec(ctx, requeueStatement, since)
 	if err != nil {
-		return 0, fmt.Errorf("requeue events: %w", err)
+		return 0, fmt.Errorf("queue events again: %w", postgres.Explain(err))
 	}
 	return tag.RowsAffected(), nil
-}
-
-// Republish has every event that was made since then published again, for an
-// operator who knows of a gap that the relay could not see. It returns how many.
-func Republish(ctx context.Context, r *Relay, since time.Time) (events int64, err error) {
-	err = postgres.Transact(ctx, r.pool, func(tx *postgres.Tx) error {
-		events, err = r.requeue(ctx, tx, since)
-		return err
-	})
-	return events, err
 }

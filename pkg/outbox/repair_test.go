@@ -168,15 +168,33 @@ func TestServersThatWereSeenBeforeAreRemembered(t *testing.T) {
 func TestAnOperatorPublishesAgainWhatWasMadeSince(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	r := w.start()
+	w.start()
 	before, since := saleAt(t, "before", time.Now().Add(-3*time.Hour)), saleAt(t, "since", time.Now().Add(-time.Hour))
 	w.logOnly(before, since)
 	w.awaitChecked()
-	n, err := outbox.Republish(t.Context(), r, time.Now().Add(-2*time.Hour))
+	n, err := outbox.Republish(t.Context(), w.pool, time.Now().Add(-2*time.Hour))
 	if err != nil || n != 1 {
 		t.Fatalf("%d events, %v", n, err)
 	}
 	w.awaitStream(ids(1, since)...)
+}
+
+// The stream may have acknowledged a pending event and lost it since: under the same id
+// it would take the event for a duplicate.
+func TestARepairTakesPendingEventsAlong(t *testing.T) {
+	t.Parallel()
+	w := newOffline(t)
+	w.exec(`insert into outbox_stream (stream, created, last_seq, repairs) values ($1, now(), 5, 6)`, bus.Sales.Name)
+	r := w.newRelay()
+	settled, pending := sale(t, "settled"), sale(t, "pending")
+	w.logOnly(settled)
+	w.add(r, pending)
+	if n, err := outbox.Republish(t.Context(), w.pool, time.Now().Add(-time.Minute)); err != nil || n != 2 {
+		t.Fatalf("%d events, %v", n, err)
+	}
+	if w.pending() != 2 || w.ask(`select count(*) from outbox_pending where repair = 7`) != 2 {
+		t.Error("not both are of the seventh repair")
+	}
 }
 
 // note notes the id of every event that it is given.

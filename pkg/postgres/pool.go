@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
+	pgxuuid "github.com/vgarvardt/pgx-google-uuid/v5"
 
 	"partilha.dev/pkg/trace"
 )
@@ -32,6 +33,7 @@ func Open(ctx context.Context, url string, size int) (*pgxpool.Pool, error) {
 		config.ConnConfig.Tracer = otelpgx.NewTracer()
 	}
 	config.AfterConnect = func(_ context.Context, conn *pgx.Conn) error {
+		pgxuuid.Register(conn.TypeMap()) // without it pgx writes every UUID as text first
 		instant := &pgtype.Type{
 			Name: "timestamptz", OID: pgtype.TimestamptzOID,
 			Codec: &pgtype.TimestamptzCodec{ScanLocation: time.UTC},

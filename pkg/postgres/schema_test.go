@@ -30,7 +30,9 @@ func TestMigratingAgainChangesNothing(t *testing.T) {
 func TestSeveralProcessesMayMigrateAtOnce(t *testing.T) {
 	t.Parallel()
 	url := testkit.Database(t)
-	slow := schema("slow", "select pg_sleep(0.3)", "create table once (id int)")
+	const first = "create table runs (id int)"
+	migrate(t, url, schema("slow", first), schema("daily", dailyTables))
+	slow := schema("slow", first, "insert into runs values (1); select pg_sleep(0.5)")
 	results := make(chan error)
 	start := time.Now()
 	for range 3 {
@@ -47,8 +49,8 @@ func TestSeveralProcessesMayMigrateAtOnce(t *testing.T) {
 	if err := postgres.CheckMigrated(t.Context(), url, slow, daily(3)); err != nil {
 		t.Error(err)
 	}
-	if got := ask[int](t, openURL(t, url, 1), "select count(*) from schema_version_slow where version_id > 0"); got != 2 {
-		t.Errorf("%d versions, want 2", got)
+	if got := ask[int](t, openURL(t, url, 1), "select count(*) from runs"); got != 1 {
+		t.Errorf("the migration ran %d times", got)
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"go.uber.org/zap"
 
 	"partilha.dev/pkg/bus"
+	"partilha.dev/pkg/outbox"
 	"partilha.dev/pkg/postgres"
 	"partilha.dev/pkg/trace"
 	"partilha.dev/pkg/web"
@@ -62,7 +63,19 @@ func (p Program) commands() []Command {
 		{Usage: "serve", About: "answer the API and do the background work"},
 		{Usage: "migrate", About: "bring the database to this version's schema"},
 	}
-	return append(append(commands, p.Commands...), p.parkedCommands()...)
+	commands = append(commands, p.Commands...)
+	if p.has(outbox.Schema) {
+		commands = append(commands, republishCommand)
+	}
+	if p.has(bus.Schema) {
+		commands = append(commands, p.parkedCommands()...)
+	}
+	return commands
+}
+
+// has tells whether the service has the tables of a shared package.
+func (p Program) has(schema postgres.Schema) bool {
+	return slices.ContainsFunc(p.Schemas, func(s postgres.Schema) bool { return s.Name == schema.Name })
 }
 
 func (p Program) usage() string {

@@ -15,16 +15,8 @@ import (
 const listAtOnce = 200
 
 // parkedCommands let an operator see to events that a consumer could not handle: a
-// parked sale is a commission that somebody misses. Every service has them that has
-// consumers.
+// parked sale is a commission that somebody misses.
 func (p Program) parkedCommands() []Command {
-	consumes := false
-	for _, schema := range p.Schemas {
-		consumes = consumes || schema.Name == bus.Schema.Name
-	}
-	if !consumes {
-		return nil
-	}
 	return []Command{
 		{Usage: "parked list", About: "the newest events that could not be handled", Run: listParked},
 		{Usage: "parked show EVENT_ID", About: "one of them, with its reason and its body", Run: showParked},

@@ -36,6 +36,9 @@ func (s *Service) fanOut(ctx context.Context, tx *postgres.Tx, events []event.Se
 			return fault.Newf(fault.Invalid, "invalid_event", "%q is no event that may be delivered", e.Name)
 		}
 	}
+	if _, err := tx.Exec(ctx, planStatement); err != nil {
+		return fmt.Errorf("set how to plan: %w", err)
+	}
 	events = oldestFirst(events)
 	tenants := tenantsOf(events)
 	if err := lockTenants(ctx, tx, tenants...); err != nil {
