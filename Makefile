@@ -4,7 +4,7 @@ SHELL := /bin/bash
 MODULES := pkg services/sales services/commissions services/goals services/webhooks deploy/local deploy/e2e
 TOOLS := .bin
 
-.PHONY: help run test check bench soak tidy
+.PHONY: help run test full check bench soak tidy
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -16,6 +16,10 @@ run: ## set up and run everything on this machine, and show one sale all the way
 test: ## set up and run every test, with the race detector, on a real PostgreSQL and NATS
 	@go run ./deploy/local/setup
 	go test -race -timeout 15m $(MODULES:%=./%/...)
+
+full: ## the heavy tests with their full counts
+	@go run ./deploy/local/setup
+	E2E_FULL=1 go test -race -timeout 30m -count=1 -v ./deploy/e2e
 
 check: $(TOOLS)/staticcheck ## formatting, vet, linter, and that generated files are up to date
 	@unformatted="$$(gofmt -l $(MODULES))"; if [ -n "$$unformatted" ]; then echo "run gofmt -w on:"; echo "$$unformatted"; exit 1; fi

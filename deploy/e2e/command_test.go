@@ -71,16 +71,16 @@ func TestAnOperatorPublishesEventsAgain(t *testing.T) {
 	t.Parallel()
 	p := startPlatform(t)
 	shop := openShop(t, p)
-	const sold = 3
-	for range sold {
-		shop.sell(t)
-	}
-	shop.awaitBooks(t, sold)
+	receipts := shop.sellMany(t, "again", 3)
+	b := books{p, shop}
+	b.settle(t, receipts)
 	sales := p.processes["sales"]
-	if said := sales.mustRun("republish", "2026-01-01T00:00:00Z"); !strings.HasSuffix(said, "events are queued; the running service publishes them") || strings.HasPrefix(said, "0 ") {
+	said := sales.mustRun("republish", "2026-01-01T00:00:00Z")
+	if !strings.HasSuffix(said, " events are queued; the running service publishes them") || strings.HasPrefix(said, "0 ") {
 		t.Errorf("republish says %q", said)
 	}
-	shop.awaitBooks(t, sold) // nothing is booked twice
+	b.await(t, "sales", "everything queued is published", 0, "select count(*)::text from outbox_pending where $1::text is not null")
+	b.settle(t, receipts) // nothing is booked or sent twice
 	for _, wrong := range [][]string{{"republish"}, {"republish", "yesterday"}} {
 		if got := sales.run(wrong...); got.status != 1 || strings.Count(got.stderr, "\n") != 1 {
 			t.Errorf("sales %q ends with status %d and says %q", wrong, got.status, got.stderr)

@@ -34,14 +34,9 @@ func Open(ctx context.Context, url string, size int) (*pgxpool.Pool, error) {
 	}
 	config.AfterConnect = func(_ context.Context, conn *pgx.Conn) error {
 		pgxuuid.Register(conn.TypeMap()) // without it pgx writes every UUID as text first
-		instant := &pgtype.Type{
+		conn.TypeMap().RegisterType(&pgtype.Type{
 			Name: "timestamptz", OID: pgtype.TimestamptzOID,
 			Codec: &pgtype.TimestamptzCodec{ScanLocation: time.UTC},
-		}
-		conn.TypeMap().RegisterType(instant)
-		conn.TypeMap().RegisterType(&pgtype.Type{
-			Name: "_timestamptz", OID: pgtype.TimestamptzArrayOID,
-			Codec: &pgtype.ArrayCodec{ElementType: instant},
 		})
 		return nil
 	}

@@ -74,7 +74,7 @@ func TestACommandEndsWithItsStatusAndOneSentence(t *testing.T) {
 	sentence("a bad switch", status, stdout, stderr, "MIGRATE")
 	status, stdout, stderr = command(t, "shop", []string{database, "LOG_LEVEL=loud"}, "serve")
 	sentence("a bad level", status, stdout, stderr, `LOG_LEVEL "loud" is none of debug, info, warn, error`)
-	status, stdout, stderr = command(t, "shop", []string{"DATABASE_URL=postgres://x:hunter2@127.0.0.1:1/x"}, "fail")
+	status, _, stderr = command(t, "shop", []string{"DATABASE_URL=postgres://x:hunter2@127.0.0.1:1/x"}, "fail")
 	if status != 1 || !strings.Contains(stderr, "reach PostgreSQL") || strings.Contains(stderr, "hunter2") {
 		t.Errorf("no server: status %d, %q", status, stderr)
 	}
