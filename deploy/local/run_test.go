@@ -214,11 +214,11 @@ func TestTwoStacksRunSideBySide(t *testing.T) {
 	if got := status(t, "GET", two+"/admin/v1/tenants", "mine"); got != 200 {
 		t.Errorf("the given token is answered %d", got)
 	}
+	a.interrupt()
+	b.interrupt()
 	if strings.Contains(b.output.String(), "demo key") {
 		t.Error("DEMO=off made a demo tenant")
 	}
-	a.interrupt()
-	b.interrupt()
 }
 
 func TestWhatCannotWorkIsToldInOneSentence(t *testing.T) {
