@@ -5,11 +5,9 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"go.uber.org/zap"
 
-	"partilha.dev/pkg/event"
 	"partilha.dev/pkg/postgres"
 	"partilha.dev/pkg/service"
 )
@@ -138,24 +136,23 @@ select tenant_id, endpoint_id, delivery_id, event_id from lost`
 // expire gives up deliveries whose worker has held them for longer than the lease.
 func (s *sweeper) expire(ctx context.Context) error {
 	for lost := expireAtOnce; lost == expireAtOnce; {
-		rows, err := s.deps.Pool.Query(ctx, expireStatement, s.lease, expireAtOnce)
+		batch, err := runPlanned(ctx, s.deps.Pool, scanLost, expireStatement, s.lease, expireAtOnce)
 		if err != nil {
 			return fmt.Errorf("expire claims: %w", err)
 		}
-		var l lane
-		var delivery uuid.UUID
-		var id [16]byte
-		lost = 0
-		_, err = pgx.ForEachRow(rows, []any{&l.tenant, &l.endpoint, &delivery, &id}, func() error {
-			lost++
+		for _, d := range batch {
 			deliveriesEnded.WithLabelValues(stateUnknown).Inc()
-			s.deps.Log.Warn("webhook unknown", zap.Stringer("tenant_id", l.tenant), zap.Stringer("event_id", event.ID(id)),
-				zap.Stringer("endpoint_id", l.endpoint), zap.Stringer("delivery_id", delivery), zap.Duration("lease", s.lease))
-			return nil
-		})
-		if err != nil {
-			return fmt.Errorf("expire claims: %w", err)
+			s.deps.Log.Warn("webhook unknown", zap.Stringer("tenant_id", d.tenant), zap.Stringer("event_id", d.eventID),
+				zap.Stringer("endpoint_id", d.endpoint), zap.Stringer("delivery_id", d.id), zap.Duration("lease", s.lease))
 		}
+		lost = len(batch)
 	}
 	return nil
+}
+
+func scanLost(row pgx.CollectableRow) (d claimed, err error) {
+	var id [16]byte
+	err = row.Scan(&d.tenant, &d.endpoint, &d.id, &id)
+	d.eventID = id
+	return d, err
 }
