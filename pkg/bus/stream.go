@@ -29,8 +29,8 @@ var (
 const Retention = 7 * 24 * time.Hour
 
 // duplicateWindow is how long JetStream itself recognises a message id. It only
-// saves work: no promise rests on it.
-const duplicateWindow = 2 * time.Minute
+// saves work, and costs the server memory for every message: no promise rests on it.
+const duplicateWindow = 30 * time.Second
 
 // streamOf returns the stream that carries the event called name.
 func streamOf(name string) Stream {

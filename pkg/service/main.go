@@ -7,7 +7,6 @@ import (
 	"net"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"syscall"
@@ -217,15 +216,4 @@ func (p Program) serve(ctx context.Context, config Config) (err error) {
 	err = errors.Join(err, <-failed)
 	deps.Log.Info("stopped")
 	return err
-}
-
-// TuneMemory trades memory for fewer collections, unless the environment says
-// otherwise: the heap may grow to nine times what is live, until it is 1 GiB.
-func TuneMemory() {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(800)
-	}
-	if os.Getenv("GOMEMLIMIT") == "" {
-		debug.SetMemoryLimit(1 << 30)
-	}
 }

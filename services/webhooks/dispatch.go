@@ -36,13 +36,6 @@ func newDispatcher(deps service.Deps, sealer *sealer, sender *sender, concurrenc
 	d := &dispatcher{pool: deps.Pool, log: deps.Log, sealer: sealer, sender: sender, lanes: newLanes(concurrency)}
 	d.recorder = &recorder{
 		pool: deps.Pool, log: deps.Log, attempts: make(chan attempt, concurrency),
-		recorded: func(batch []attempt) {
-			finished := make([]lane, len(batch))
-			for i, a := range batch {
-				finished[i] = a.lane
-			}
-			d.lanes.done(finished)
-		},
 	}
 	return d
 }
@@ -139,7 +132,11 @@ func (d *dispatcher) start(ctx context.Context, jobs []claimed) {
 			unsigned = append(unsigned, job)
 			continue
 		}
-		d.sending.Go(func() { d.recorder.attempts <- d.send(ctx, job, sign(secret, job.body)) })
+		d.sending.Go(func() {
+			a := d.send(ctx, job, sign(secret, job.body))
+			d.recorder.attempts <- a
+			d.lanes.done([]lane{job.lane}) // whoever cannot be recorded holds up what comes next
+		})
 	}
 	if len(unsigned) == 0 {
 		return

@@ -4,6 +4,7 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
+	"io"
 	"net/http"
 	"reflect"
 	"strconv"
@@ -13,6 +14,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 
 	"partilha.dev/pkg/event"
 	"partilha.dev/pkg/testkit"
@@ -254,11 +257,11 @@ func TestTwoInstancesShareTheWorkAndPostNothingTwice(t *testing.T) {
 	var instances [2]*Service
 	for i := range instances {
 		s := k.service(lenient)
-		tell := s.dispatcher.recorder.recorded
-		s.dispatcher.recorder.recorded = func(batch []attempt) {
-			sent[i].Add(int64(len(batch)))
-			tell(batch)
-		}
+		lines := zapcore.NewCore(zapcore.NewJSONEncoder(zap.NewProductionEncoderConfig()), zapcore.AddSync(io.Discard), zap.InfoLevel)
+		s.dispatcher.recorder.log = zap.New(lines, zap.Hooks(func(zapcore.Entry) error {
+			sent[i].Add(1) // one line for each attempt
+			return nil
+		}))
 		instances[i] = s
 	}
 	k.register(instances[0], who, in.URL, "*")

@@ -39,7 +39,6 @@ type recorder struct {
 	pool     *pgxpool.Pool
 	log      *zap.Logger
 	attempts chan attempt
-	recorded func([]attempt) // told once they are written down, or given up
 }
 
 // run records until attempts is closed. While the database is away it tries again and
@@ -49,7 +48,6 @@ func (r *recorder) run(ctx context.Context) {
 	for first := range r.attempts {
 		batch := r.gather(first)
 		r.record(ctx, batch)
-		r.recorded(batch)
 	}
 }
 
