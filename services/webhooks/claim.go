@@ -40,17 +40,19 @@ type claimed struct {
 
 // The oldest deliveries of each lane, as many as it was granted. What another worker is
 // just claiming is passed over, not waited for. No lane has a delivery of an event from
-// before $4, which spares a look at older partitions.
+// before $4, which spares a look at older partitions, nor one before its first: what was
+// claimed leaves dead entries at the front of the index, and a look from its start would
+// walk through all of them each time. What is put back is found by the sweep.
 const claimStatement = `
 with picked as (
 	select next.*, p.url, p.secret
-	from unnest($1::uuid[], $2::uuid[], $3::integer[]) as granted (tenant_id, endpoint_id, slots)
+	from unnest($1::uuid[], $2::uuid[], $3::integer[], $6::uuid[]) as granted (tenant_id, endpoint_id, slots, first)
 	join endpoints p on p.tenant_id = granted.tenant_id and p.endpoint_id = granted.endpoint_id
 		and p.deleted_at is null and p.disabled_reason is null
 	cross join lateral (
 		select d.tenant_id, d.delivery_id, d.created_at, d.endpoint_id, d.event_id from deliveries d
 		where d.tenant_id = granted.tenant_id and d.endpoint_id = granted.endpoint_id and d.state = 'ready'
-			and d.created_at >= $4
+			and d.delivery_id >= granted.first and d.created_at >= $4
 		order by d.delivery_id limit granted.slots
 		for update skip locked) next),
 taken as (
@@ -72,9 +74,10 @@ func take(ctx context.Context, pool *pgxpool.Pool, grants []grant, token uuid.UU
 	tenants := make([]uuid.UUID, len(grants))
 	endpoints := make([]uuid.UUID, len(grants))
 	slots := make([]int, len(grants))
+	first := make([]uuid.UUID, len(grants))
 	oldest := grants[0].since
 	for i, g := range grants {
-		tenants[i], endpoints[i], slots[i] = g.tenant, g.endpoint, g.slots
+		tenants[i], endpoints[i], slots[i], first[i] = g.tenant, g.endpoint, g.slots, firstDeliveryID(g.since)
 		if g.since.Before(oldest) {
 			oldest = g.since
 		}
@@ -85,7 +88,7 @@ func take(ctx context.Context, pool *pgxpool.Pool, grants []grant, token uuid.UU
 			&job.name, &job.body, &job.traceparent)
 		job.eventID, job.claim = eventID, token
 		return job, err
-	}, claimStatement, tenants, endpoints, slots, oldest, token)
+	}, claimStatement, tenants, endpoints, slots, oldest, token, first)
 	if err != nil {
 		return nil, fmt.Errorf("claim deliveries: %w", err)
 	}

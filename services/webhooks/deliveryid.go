@@ -16,11 +16,18 @@ func newDeliveryID(created time.Time) (uuid.UUID, error) {
 	if err != nil {
 		return id, fmt.Errorf("make delivery id: %w", err)
 	}
+	first := firstDeliveryID(created)
+	copy(id[:6], first[:6])
+	id[6] = 7<<4 | id[6]&0x0f
+	return id, nil
+}
+
+// firstDeliveryID returns the least id of the event's millisecond and all later ones.
+func firstDeliveryID(created time.Time) (id uuid.UUID) {
 	var ms [8]byte
 	binary.BigEndian.PutUint64(ms[:], uint64(created.UnixMilli()))
 	copy(id[:6], ms[2:])
-	id[6] = 7<<4 | id[6]&0x0f
-	return id, nil
+	return id
 }
 
 // createdWithin returns the millisecond of which id speaks: from is in it, to is not.

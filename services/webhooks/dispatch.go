@@ -90,8 +90,15 @@ func (d *dispatcher) dispatch(ctx context.Context) {
 		return
 	}
 	count := make(map[lane]int, len(grants))
-	for _, job := range jobs {
+	last := make(map[lane]time.Time, len(grants))
+	for _, job := range jobs { // the oldest of a lane first
 		count[job.lane]++
+		last[job.lane] = job.createdAt.Truncate(time.Millisecond)
+	}
+	for i, g := range grants {
+		if at, ok := last[g.lane]; ok && at.After(g.since) {
+			grants[i].since = at // what was ready before that has been claimed
+		}
 	}
 	d.lanes.settle(grants, count)
 	d.start(ctx, jobs)
