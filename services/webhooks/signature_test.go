@@ -48,7 +48,7 @@ func TestSignature(t *testing.T) {
 			verified++
 		}
 		if verified == 0 {
-			t.Skip("neither python3 nor openssl is installed")
+			t.Fatal("neither python3 nor openssl is installed; PostgreSQL's package brings openssl")
 		}
 	})
 }
