@@ -164,9 +164,7 @@ func TestTheServerEndsWhenItsOwnerIsKilled(t *testing.T) {
 
 	// It waits for the end of the orphan and fails if there is none.
 	s := start(t, Options{Dir: dir, Settings: fast})
-	if stateOf(pid).running() {
-		t.Errorf("process %d still runs", pid)
-	}
+	eventually(t, "the orphan has ended", func() bool { return !stateOf(pid).running() })
 	if got := query(t, s, "select answer::text from kept"); got != "42" {
 		t.Errorf("read %q, want 42", got)
 	}

@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -24,46 +26,49 @@ func (r *run) kill() error {
 		return nil
 	default:
 	}
-	err := r.killAll()
+	children, err := r.killAll()
 	<-r.done
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	return errors.Join(err, r.awaitGone(ctx))
+	return errors.Join(err, r.awaitGone(ctx, children))
 }
 
 // killAll kills the postmaster and its children. PostgreSQL gives each child a
 // process group of its own, so they are looked up; the postmaster is halted before,
 // or it would start more meanwhile. Where the system has no /proc they notice by
-// themselves that the postmaster is gone.
-func (r *run) killAll() error {
+// themselves that the postmaster is gone. It returns the children.
+func (r *run) killAll() ([]int, error) {
 	postmaster := r.process.PID()
 	if err := r.process.Signal(syscall.SIGSTOP); err != nil {
-		return fmt.Errorf("halt PostgreSQL: %w", err)
+		return nil, fmt.Errorf("halt PostgreSQL: %w", err)
 	}
 	halted := time.Now().Add(time.Second)
 	for stateOf(postmaster).running() && time.Now().Before(halted) {
 		pause(context.Background())
 	}
-	for _, pid := range childrenOf(postmaster) {
+	children := childrenOf(postmaster)
+	for _, pid := range children {
 		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
-			return errors.Join(fmt.Errorf("kill a process of PostgreSQL: %w", err), r.process.Signal(syscall.SIGKILL))
+			return nil, errors.Join(fmt.Errorf("kill a process of PostgreSQL: %w", err), r.process.Signal(syscall.SIGKILL))
 		}
 	}
 	if err := r.process.Signal(syscall.SIGKILL); err != nil {
-		return fmt.Errorf("kill PostgreSQL: %w", err)
+		return nil, fmt.Errorf("kill PostgreSQL: %w", err)
 	}
-	return nil
+	return children, nil
 }
 
-// awaitGone waits until no process of the server holds its lock.
-func (r *run) awaitGone(ctx context.Context) error {
+// awaitGone waits until no process of the server holds its lock and the children
+// have ended: the system closes the files of a killed process a moment before.
+func (r *run) awaitGone(ctx context.Context, children []int) error {
 	file, err := os.OpenFile(r.cluster.lockFile(), os.O_RDWR|syscall.O_NOFOLLOW, 0)
 	if err != nil {
 		return fmt.Errorf("wait for the end of PostgreSQL: %w", err)
 	}
 	defer file.Close()
 	for ctx.Err() == nil {
-		if syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil {
+		free := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil
+		if free && !slices.ContainsFunc(children, func(pid int) bool { return stateOf(pid).running() }) {
 			return nil
 		}
 		pause(ctx)
@@ -77,7 +82,9 @@ type processState struct {
 	parent int
 }
 
-func (s processState) running() bool { return s.letter != 0 && s.letter != 'T' && s.letter != 'Z' }
+func (s processState) running() bool {
+	return s.letter != 0 && !strings.ContainsRune("TXZ", rune(s.letter))
+}
 
 func stateOf(pid int) processState {
 	stat, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
