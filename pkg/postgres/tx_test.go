@@ -37,6 +37,7 @@ func TestATransactionCommitsAndOnlyThenTellsOthers(t *testing.T) {
 	}
 	err := postgres.Transact(t.Context(), pool, func(tx *postgres.Tx) error {
 		tx.AfterCommit(tell("first"))
+		tx.AfterFailure(func() { t.Error("it was said to have failed") })
 		insert(t, tx, 1)
 		tx.AfterCommit(tell("second"))
 		return nil
@@ -55,13 +56,15 @@ func TestATransactionThatFailsChangesNothingAndTellsNobody(t *testing.T) {
 	refusal := fault.New(fault.Rule, "rule_violated", "no")
 	surprise := errors.New("a surprise")
 	for _, want := range []error{refusal, surprise} {
+		failed := false
 		err := postgres.Transact(t.Context(), pool, func(tx *postgres.Tx) error {
 			tx.AfterCommit(func() { t.Error("somebody was told") })
+			tx.AfterFailure(func() { failed = count(t, pool) == 0 })
 			insert(t, tx, 1)
 			return want
 		})
-		if err != want {
-			t.Errorf("%v became %v", want, err)
+		if err != want || !failed {
+			t.Errorf("%v became %v, and the failure was told: %t", want, err, failed)
 		}
 	}
 	if n := count(t, pool); n != 0 {
@@ -72,14 +75,16 @@ func TestATransactionThatFailsChangesNothingAndTellsNobody(t *testing.T) {
 func TestATransactionThatPanicsChangesNothing(t *testing.T) {
 	t.Parallel()
 	pool := open(t, things)
+	failed := false
 	func() {
 		defer func() {
-			if recover() == nil {
-				t.Error("the panic is swallowed")
+			if recover() == nil || !failed {
+				t.Error("the panic is swallowed, or the failure not told")
 			}
 		}()
 		_ = postgres.Transact(t.Context(), pool, func(tx *postgres.Tx) error {
 			tx.AfterCommit(func() { t.Error("somebody was told") })
+			tx.AfterFailure(func() { failed = true })
 			insert(t, tx, 1)
 			panic("a defect")
 		})
@@ -109,14 +114,16 @@ func TestAViolationAtTheCommitTellsNobody(t *testing.T) {
 func TestAConnectionLostAtTheCommitLeavesTheOutcomeOpen(t *testing.T) {
 	t.Parallel()
 	pool := open(t, things)
+	failed := false
 	err := postgres.Transact(t.Context(), pool, func(tx *postgres.Tx) error {
 		tx.AfterCommit(func() { t.Error("somebody was told") })
+		tx.AfterFailure(func() { failed = true })
 		insert(t, tx, 1)
 		exec(t, pool, "select pg_terminate_backend($1)", tx.Conn().PgConn().PID())
 		return nil
 	})
-	if fault.KindOf(err) != fault.Unavailable {
-		t.Errorf("%v is not unavailable", err)
+	if fault.KindOf(err) != fault.Unavailable || !failed {
+		t.Errorf("%v is not unavailable, or the failure is not told: %t", err, failed)
 	}
 }
 

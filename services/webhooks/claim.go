@@ -13,11 +13,9 @@ import (
 	"partilha.dev/pkg/postgres"
 )
 
-// The states of a delivery. It is claimed once: from sending on it never goes back to
-// ready, unless its very claimant knows that it has not sent a byte.
+// What becomes of a delivery. Until then it is pending, and claimed once: a claim is
+// only taken back by its very claimant, who knows that no byte was sent.
 const (
-	stateReady     = "ready"
-	stateSending   = "sending"
 	stateDelivered = "delivered"
 	stateFailed    = "failed"
 	stateUnknown   = "unknown" // its worker died; the receiver may have it or not
@@ -40,9 +38,10 @@ type claimed struct {
 
 // The oldest deliveries of each lane, as many as it was granted. What another worker is
 // just claiming is passed over, not waited for. No lane has a delivery of an event from
-// before $4, which spares a look at older partitions, nor one before its first: what was
-// claimed leaves dead entries at the front of the index, and a look from its start would
-// walk through all of them each time. What is put back is found by the sweep.
+// before $4, which spares a look at older partitions, nor one before its first; both are
+// whole milliseconds, since ids know no finer time. What has ended leaves dead entries at
+// the front of the index, and a look from its start would walk through all of them each
+// time. What is put back is found by the sweep.
 const claimStatement = `
 with picked as (
 	select next.*, p.url, p.secret
@@ -50,19 +49,17 @@ with picked as (
 	join endpoints p on p.tenant_id = granted.tenant_id and p.endpoint_id = granted.endpoint_id
 		and p.deleted_at is null and p.disabled_reason is null
 	cross join lateral (
-		select d.tenant_id, d.delivery_id, d.created_at, d.endpoint_id, d.event_id from deliveries d
-		where d.tenant_id = granted.tenant_id and d.endpoint_id = granted.endpoint_id and d.state = 'ready'
-			and d.delivery_id >= granted.first and d.created_at >= $4
+		select d.tenant_id, d.endpoint_id, d.delivery_id from pending d
+		where d.tenant_id = granted.tenant_id and d.endpoint_id = granted.endpoint_id
+			and d.delivery_id >= granted.first and d.claim is null
 		order by d.delivery_id limit granted.slots
 		for update skip locked) next),
 taken as (
-	update deliveries d set state = 'sending', claim = $5, claimed_at = now()
+	update pending d set claim = $5, claimed_at = now()
 	from picked
-	where d.tenant_id = picked.tenant_id and d.delivery_id = picked.delivery_id and d.created_at = picked.created_at
-		and d.created_at >= $4
-	returning picked.*)
-select taken.tenant_id, taken.endpoint_id, taken.delivery_id, taken.created_at, taken.event_id, taken.url, taken.secret,
-	e.name, e.body, e.traceparent
+	where d.tenant_id = picked.tenant_id and d.endpoint_id = picked.endpoint_id and d.delivery_id = picked.delivery_id
+	returning d.tenant_id, d.endpoint_id, d.delivery_id, d.created_at, d.event_id, picked.url, picked.secret)
+select taken.*, e.name, e.body, e.traceparent
 from taken
 join events e on e.tenant_id = taken.tenant_id and e.event_id = taken.event_id and e.created_at = taken.created_at
 	and e.created_at >= $4
@@ -88,7 +85,7 @@ func take(ctx context.Context, pool *pgxpool.Pool, grants []grant, token uuid.UU
 			&job.name, &job.body, &job.traceparent)
 		job.eventID, job.claim = eventID, token
 		return job, err
-	}, claimStatement, tenants, endpoints, slots, oldest, token, first)
+	}, claimStatement, tenants, endpoints, slots, oldest.Truncate(time.Millisecond), token, first)
 	if err != nil {
 		return nil, fmt.Errorf("claim deliveries: %w", err)
 	}
@@ -96,8 +93,8 @@ func take(ctx context.Context, pool *pgxpool.Pool, grants []grant, token uuid.UU
 }
 
 const releaseStatement = `
-update deliveries set state = 'ready', claim = null, claimed_at = null
-where claim = any($1::uuid[]) and state = 'sending' and ($2::uuid[] is null or delivery_id = any($2))`
+update pending set claim = null, claimed_at = null
+where claim = any($1::uuid[]) and ($2::uuid[] is null or delivery_id = any($2))`
 
 // release puts back what was claimed under the tokens and has surely not been sent:
 // the deliveries of these ids, or all of them where ids is nil.

@@ -17,15 +17,15 @@ func TestADeliveryOfADeadWorkerBecomesUnknownAndIsNotSent(t *testing.T) {
 	s := k.service(lenient)
 	k.register(s, who, in.URL, "*")
 	k.fanOut(s, joinedMany(t, who.tenant, 2)...)
-	k.exec("update deliveries set state = 'sending', claim = gen_random_uuid(), claimed_at = now() - interval '31 s'")
-	k.exec("update deliveries set claimed_at = now() where delivery_id = (select max(delivery_id::text)::uuid from deliveries)")
+	k.exec("update pending set claim = gen_random_uuid(), claimed_at = now() - interval '31 s'")
+	k.exec("update pending set claimed_at = now() where delivery_id = (select max(delivery_id::text)::uuid from pending)")
 	k.run(s.Run)
 	fresh := joined(t, who.tenant, time.Now())
 	k.fanOut(s, fresh)
 	testkit.Eventually(t, soon, "it is unknown", func() bool { return k.inState(stateUnknown) == 1 })
 	testkit.Eventually(t, soon, "the next is delivered", func() bool { return k.inState(stateDelivered) == 1 })
 	in.mustHaveOnce(t, fresh)
-	if n := k.inState(stateSending); n != 1 {
+	if n := k.sending(); n != 1 {
 		t.Errorf("%d are being sent, want the one whose lease has not run out", n)
 	}
 	for _, d := range k.deliveries(s, who, "") {
@@ -40,6 +40,22 @@ func TestADeliveryOfADeadWorkerBecomesUnknownAndIsNotSent(t *testing.T) {
 		if detail.Request == nil || detail.Request.URL != in.URL || detail.Request.Headers["X-Service-Signature"] == "" {
 			t.Errorf("request %+v", detail.Request)
 		}
+	}
+}
+
+func TestEventsOfOneMillisecondAreClaimedTogether(t *testing.T) {
+	t.Parallel()
+	k := newStack(t)
+	who := k.member(uuid.New())
+	s := k.service(lenient)
+	k.register(s, who, "https://example.com/", "*")
+	now := time.Now().Truncate(time.Millisecond).Add(time.Millisecond)
+	k.fanOut(s, joined(t, who.tenant, now.Add(800*time.Microsecond)))
+	grants := s.dispatcher.lanes.take() // since the first
+	k.fanOut(s, joined(t, who.tenant, now.Add(100*time.Microsecond)))
+	jobs, err := take(t.Context(), s.deps.Pool, grants, uuid.New())
+	if err != nil || len(jobs) != 2 || k.sending() != 2 {
+		t.Errorf("%d were handed out and %d claimed, want both; %v", len(jobs), k.sending(), err)
 	}
 }
 
@@ -60,13 +76,13 @@ func TestAnOutcomeCountsOnlyUnderItsOwnClaim(t *testing.T) {
 	if err := s.dispatcher.recorder.write([]attempt{foreign, own}); err != nil {
 		t.Fatal(err)
 	}
-	if sending, delivered, noted := k.inState(stateSending), k.inState(stateDelivered), k.count("select count(*) from attempts"); sending != 1 || delivered != 1 || noted != 1 {
+	if sending, delivered, noted := k.sending(), k.inState(stateDelivered), k.count("select count(*) from attempts"); sending != 1 || delivered != 1 || noted != 1 {
 		t.Errorf("%d are being sent, %d delivered, %d attempts noted; want 1 of each", sending, delivered, noted)
 	}
 
 	// The lease runs out, and then the worker turns out to be alive.
 	foreign.claim = jobs[0].claim
-	k.exec("update deliveries set claimed_at = claimed_at - interval '1 h' where state = 'sending'")
+	k.exec("update pending set claimed_at = claimed_at - interval '1 h'")
 	if err := s.sweeper.sweep(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -57,21 +57,39 @@ func (s *Service) listDeliveries(call *web.Call) (web.Answer, error) {
 	return web.Cut(page, rows, func(d delivery) uuid.UUID { return d.ID }), nil
 }
 
-// Each filter has a statement of its own, so that each is a walk along one index
-// whatever plan PostgreSQL keeps for it. No delivery of the page is of an event from
-// $3 or later, which spares a look at newer partitions.
+// Each filter has a statement of its own, so that each is a walk along one index of
+// what is pending and one of what has ended, whatever plan PostgreSQL keeps for it. No
+// delivery of the page is of an event from $3 or later, which spares a look at newer
+// partitions.
 const (
 	listDeliveriesQuery = `
 with page as (
-	select * from deliveries
+	(select next.* from endpoints p cross join lateral (` + pendingRows + `
+		where tenant_id = $1 and endpoint_id = p.endpoint_id and delivery_id < $2
+		order by delivery_id desc limit $4) next
+	where p.tenant_id = $1)
+	union all
+	(` + endedRows + `
 	where tenant_id = $1 and delivery_id < $2 and created_at < $3
+	order by delivery_id desc limit $4)
 	order by delivery_id desc limit $4)` + withAttempts
 
 	listDeliveriesOfEndpointQuery = `
 with page as (
-	select * from deliveries
+	(` + pendingRows + `
+	where tenant_id = $1 and delivery_id < $2 and endpoint_id = $5
+	order by delivery_id desc limit $4)
+	union all
+	(` + endedRows + `
 	where tenant_id = $1 and delivery_id < $2 and created_at < $3 and endpoint_id = $5
+	order by delivery_id desc limit $4)
 	order by delivery_id desc limit $4)` + withAttempts
+
+	pendingRows = `
+	select tenant_id, delivery_id, created_at, event_id, endpoint_id, '` + statusPending + `' as state from pending`
+
+	endedRows = `
+	select tenant_id, delivery_id, created_at, event_id, endpoint_id, state from deliveries`
 
 	// withAttempts makes one row of each attempt of a delivery, or of its not having any.
 	withAttempts = `
@@ -116,9 +134,6 @@ func collectDeliveries(rows pgx.Rows, extra ...any) (list []delivery, err error)
 	_, err = pgx.ForEachRow(rows, append(columns, extra...), func() error {
 		if len(list) == 0 || list[len(list)-1].ID != d.ID {
 			d.EventID, d.Attempts = id, []attemptView{}
-			if d.Status == stateReady || d.Status == stateSending {
-				d.Status = statusPending
-			}
 			list = append(list, d)
 		}
 		if at != nil {
@@ -155,14 +170,19 @@ func (s *Service) getDelivery(call *web.Call) (web.Answer, error) {
 }
 
 const getDeliveryQuery = `
+with d as (
+	select next.* from endpoints p cross join lateral (` + pendingRows + `
+		where tenant_id = $1 and endpoint_id = p.endpoint_id and delivery_id = $2) next
+	where p.tenant_id = $1
+	union all` + endedRows + `
+	where tenant_id = $1 and delivery_id = $2 and created_at >= $3 and created_at < $4)
 select ` + deliveryColumns + `, e.name, e.body, p.url, p.secret, a.url, a.signature
-from deliveries d
+from d
 join events e on e.tenant_id = d.tenant_id and e.event_id = d.event_id and e.created_at = d.created_at
 	and e.created_at >= $3 and e.created_at < $4
 join endpoints p on p.tenant_id = d.tenant_id and p.endpoint_id = d.endpoint_id
 left join attempts a on a.tenant_id = d.tenant_id and a.delivery_id = d.delivery_id and a.created_at = d.created_at
 	and a.created_at >= $3 and a.created_at < $4
-where d.tenant_id = $1 and d.delivery_id = $2 and d.created_at >= $3 and d.created_at < $4
 order by a.at`
 
 // delivery returns the tenant's delivery of that id. Another tenant's is not found.

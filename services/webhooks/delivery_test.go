@@ -15,15 +15,12 @@ const deliveriesPath = "/api/v1/webhook-deliveries"
 func TestADeliveryIDTellsTheMillisecondOfItsEvent(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 7, 14, 13, 5, 9, 120_431_000, time.UTC)
-	one, err := newDeliveryID(at)
-	if err != nil {
-		t.Fatal(err)
+	eventID, endpoint := event.IDOf("partner.created", "one"), uuid.New()
+	one, other := deliveryIDOf(at, eventID, endpoint), deliveryIDOf(at, eventID, uuid.New())
+	if again := deliveryIDOf(at, eventID, endpoint); again != one {
+		t.Errorf("the same event and endpoint have two deliveries, %s and %s", one, again)
 	}
-	other, err := newDeliveryID(at)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if one == other || one.Version() != 7 || one.Variant() != uuid.RFC4122 || one.String()[:13] != other.String()[:13] {
+	if one == other || other == deliveryIDOf(at, event.IDOf("partner.created", "two"), endpoint) || one.Version() != 7 || one.Variant() != uuid.RFC4122 || one.String()[:13] != other.String()[:13] {
 		t.Errorf("ids %s and %s", one, other)
 	}
 	from, to := createdWithin(one)

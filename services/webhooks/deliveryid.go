@@ -1,25 +1,27 @@
 package webhooks
 
 import (
+	"crypto/sha256"
 	"encoding/binary"
-	"fmt"
 	"time"
 
 	"github.com/google/uuid"
+
+	"partilha.dev/pkg/event"
 )
 
-// newDeliveryID returns a UUIDv7 of the event's time, cut to the millisecond, and
-// otherwise random. So deliveries sort by the age of their events, and an id tells
-// which partition its row is in.
-func newDeliveryID(created time.Time) (uuid.UUID, error) {
-	id, err := uuid.NewRandom()
-	if err != nil {
-		return id, fmt.Errorf("make delivery id: %w", err)
-	}
+// deliveryIDOf returns the id of the delivery of an event to an endpoint: a UUIDv7 of
+// the event's time, cut to the millisecond, whose other bits are a digest of the two.
+// So there is one delivery for the two at most, deliveries sort by the age of their
+// events, and an id tells which partition its row is in.
+func deliveryIDOf(created time.Time, eventID event.ID, endpoint uuid.UUID) uuid.UUID {
+	digest := sha256.Sum256(append(eventID[:], endpoint[:]...))
+	id := uuid.UUID(digest[:16])
 	first := firstDeliveryID(created)
 	copy(id[:6], first[:6])
 	id[6] = 7<<4 | id[6]&0x0f
-	return id, nil
+	id[8] = 2<<6 | id[8]&0x3f
+	return id
 }
 
 // firstDeliveryID returns the least id of the event's millisecond and all later ones.

@@ -28,8 +28,11 @@ type dispatcher struct {
 	sender   *sender
 	lanes    *lanes
 	recorder *recorder
+	sending  sync.WaitGroup // attempts, and transactions that may start some
+
+	mu       sync.Mutex
+	running  bool
 	doubtful []uuid.UUID // tokens of claims of which nobody knows whether they were made
-	sending  sync.WaitGroup
 }
 
 func newDispatcher(deps service.Deps, sealer *sealer, sender *sender, concurrency int) *dispatcher {
@@ -51,6 +54,7 @@ func (d *dispatcher) run(ctx context.Context) error {
 		d.recorder.run(recording)
 	}()
 
+	d.setRunning(true)
 	for ctx.Err() == nil {
 		select {
 		case <-ctx.Done():
@@ -58,30 +62,43 @@ func (d *dispatcher) run(ctx context.Context) error {
 			d.dispatch(ctx)
 		}
 	}
+	d.setRunning(false)
 	d.sending.Wait()
 	time.AfterFunc(recordGrace, giveUp)
 	close(d.recorder.attempts)
 	<-recorded
 	d.sender.close()
-	if err := d.releaseDoubtful(recording); err != nil {
+	if err := d.releaseDoubtful(); err != nil {
 		d.log.Error("cannot put claimed deliveries back", zap.Error(err))
 	}
 	return nil
 }
 
+func (d *dispatcher) setRunning(running bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.running = running
+}
+
 // dispatch claims and starts to send as much as there are free slots for.
 func (d *dispatcher) dispatch(ctx context.Context) {
+	if err := d.releaseDoubtful(); err != nil {
+		d.log.Error("cannot put claimed deliveries back yet", zap.Error(err))
+		pause(ctx, claimPause)
+		d.lanes.signal()
+		return
+	}
 	grants := d.lanes.take()
 	if len(grants) == 0 {
 		return
 	}
 	token := uuid.New()
-	jobs, err := d.claim(ctx, grants, token)
+	jobs, err := d.claim(grants, token)
 	if err != nil {
 		d.log.Error("cannot claim deliveries yet", zap.Int("endpoints", len(grants)), zap.Error(err))
-		d.lanes.refuse(grants)
-		d.doubtful = append(d.doubtful, token)
+		d.doubt(token)
 		pause(ctx, claimPause)
+		d.lanes.refuse(grants)
 		return
 	}
 	if ctx.Err() != nil { // the service stops, and nothing of this has been sent
@@ -104,27 +121,39 @@ func (d *dispatcher) dispatch(ctx context.Context) {
 	d.start(ctx, jobs)
 }
 
-// claim takes deliveries under the token. Its outcome must be known even where ctx ends
-// meanwhile, so that this does not interrupt it.
-func (d *dispatcher) claim(ctx context.Context, grants []grant, token uuid.UUID) ([]claimed, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), claimWithin)
+// claim takes deliveries under the token. Its outcome must be known even where the
+// service stops meanwhile, so that this does not interrupt it.
+func (d *dispatcher) claim(grants []grant, token uuid.UUID) ([]claimed, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), claimWithin)
 	defer cancel()
-	if err := d.releaseDoubtful(ctx); err != nil {
-		return nil, err
-	}
 	return take(ctx, d.pool, grants, token)
+}
+
+// doubt remembers a token under which something may have been claimed.
+func (d *dispatcher) doubt(token uuid.UUID) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.doubtful = append(d.doubtful, token)
 }
 
 // releaseDoubtful puts back what was claimed under tokens of which no answer came:
 // nothing of that has been sent.
-func (d *dispatcher) releaseDoubtful(ctx context.Context) error {
-	if len(d.doubtful) == 0 {
+func (d *dispatcher) releaseDoubtful() error {
+	d.mu.Lock()
+	doubtful := d.doubtful
+	d.doubtful = nil
+	d.mu.Unlock()
+	if len(doubtful) == 0 {
 		return nil
 	}
-	if err := release(ctx, d.pool, d.doubtful, nil); err != nil {
+	ctx, cancel := context.WithTimeout(context.Background(), claimWithin)
+	defer cancel()
+	if err := release(ctx, d.pool, doubtful, nil); err != nil {
+		d.mu.Lock()
+		d.doubtful = append(d.doubtful, doubtful...)
+		d.mu.Unlock()
 		return err
 	}
-	d.doubtful = nil
 	return nil
 }
 
@@ -149,11 +178,7 @@ func (d *dispatcher) start(ctx context.Context, jobs []claimed) {
 		return
 	}
 	d.putBack(unsigned)
-	finished := make([]lane, len(unsigned))
-	for i, job := range unsigned {
-		finished[i] = job.lane
-	}
-	d.lanes.done(finished)
+	d.lanes.done(lanesOf(unsigned))
 }
 
 func (d *dispatcher) send(ctx context.Context, job claimed, signature string) attempt {

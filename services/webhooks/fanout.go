@@ -52,15 +52,12 @@ func (s *Service) fanOut(ctx context.Context, tx *postgres.Tx, events []event.Se
 	if err != nil {
 		return err
 	}
-	made, err := deliveriesOf(kept, listeners)
-	if err != nil || len(made.id) == 0 {
-		return err
+	made := deliveriesOf(kept, listeners)
+	if len(made) == 0 {
+		return nil
 	}
-	if err := made.insert(ctx, tx); err != nil {
-		return err
-	}
-	tx.AfterCommit(func() { s.dispatcher.lanes.wake(made.waiting()) })
-	return nil
+	s.dispatcher.hold(tx, made)
+	return insertPending(ctx, tx, made)
 }
 
 // oldestFirst returns a copy sorted by tenant, time and id: the order of the feed
@@ -87,13 +84,14 @@ func tenantsOf(events []event.Sealed) []uuid.UUID {
 }
 
 // An event that is there already uses up no position: the numbers of a tenant have no
-// gaps, and none is ever given twice.
+// gaps, and none is ever given twice. The bounds $7 and $8 spare a look at other days.
 const keepStatement = `
 with fresh as (
 	select told.* from unnest($1::timestamptz[], $2::uuid[], $3::text[], $4::uuid[], $5::bytea[], $6::text[]) with ordinality
 		as told (created_at, event_id, name, tenant_id, body, traceparent, place)
 	where not exists (select from events e
-		where e.tenant_id = told.tenant_id and e.event_id = told.event_id and e.created_at = told.created_at)),
+		where e.tenant_id = told.tenant_id and e.event_id = told.event_id and e.created_at = told.created_at
+			and e.created_at between $7 and $8)),
 numbered as (
 	update tenants t set position = t.position + n.count
 	from (select tenant_id, count(*) from fresh group by tenant_id) n
@@ -112,7 +110,8 @@ func keep(ctx context.Context, tx *postgres.Tx, events []event.Sealed) ([]event.
 	for _, e := range events {
 		c.Append(e)
 	}
-	rows, err := tx.Query(ctx, keepStatement, c.CreatedAt, c.ID, c.Name, c.Tenant, c.Body, c.Traceparent)
+	oldest, newest := slices.MinFunc(c.CreatedAt, time.Time.Compare), slices.MaxFunc(c.CreatedAt, time.Time.Compare)
+	rows, err := tx.Query(ctx, keepStatement, c.CreatedAt, c.ID, c.Name, c.Tenant, c.Body, c.Traceparent, oldest, newest)
 	if err != nil {
 		return nil, fmt.Errorf("keep events: %w", err)
 	}
@@ -131,10 +130,12 @@ func keep(ctx context.Context, tx *postgres.Tx, events []event.Sealed) ([]event.
 type listener struct {
 	lane
 	choice
+	url    string
+	sealed []byte
 }
 
 const listenersQuery = `
-select tenant_id, endpoint_id, events, created_at from endpoints
+select tenant_id, endpoint_id, events, created_at, url, secret from endpoints
 where tenant_id = any($1::uuid[]) and deleted_at is null and disabled_reason is null
 order by tenant_id, endpoint_id`
 
@@ -146,9 +147,9 @@ func listenersOf(ctx context.Context, tx *postgres.Tx, tenants []uuid.UUID) (map
 	}
 	listeners := map[uuid.UUID][]listener{}
 	var l listener
-	_, err = pgx.ForEachRow(rows, []any{&l.tenant, &l.endpoint, &l.events, &l.since}, func() error {
+	_, err = pgx.ForEachRow(rows, []any{&l.tenant, &l.endpoint, &l.events, &l.since, &l.url, &l.sealed}, func() error {
 		listeners[l.tenant] = append(listeners[l.tenant], l)
-		l.events = nil // the next row gets a slice of its own
+		l.events, l.sealed = nil, nil // the next row gets slices of its own
 		return nil
 	})
 	if err != nil {
@@ -157,55 +158,39 @@ func listenersOf(ctx context.Context, tx *postgres.Tx, tenants []uuid.UUID) (map
 	return listeners, nil
 }
 
-// newDeliveries are deliveries as the arrays that one statement takes.
-type newDeliveries struct {
-	tenant, id, endpoint []uuid.UUID
-	createdAt            []time.Time
-	event                [][16]byte
-}
-
 // deliveriesOf makes one for each event and each of its tenant's endpoints that wants it.
-func deliveriesOf(events []event.Sealed, listeners map[uuid.UUID][]listener) (newDeliveries, error) {
-	var made newDeliveries
+func deliveriesOf(events []event.Sealed, listeners map[uuid.UUID][]listener) []claimed {
+	var made []claimed
 	for _, e := range events {
 		for _, l := range listeners[e.TenantID] {
-			if !l.wants(e) {
-				continue
+			if l.wants(e) {
+				made = append(made, claimed{
+					lane: l.lane, id: deliveryIDOf(e.CreatedAt, e.ID, l.endpoint), createdAt: e.CreatedAt,
+					eventID: e.ID, name: e.Name, body: e.Body, traceparent: e.Traceparent, url: l.url, sealed: l.sealed,
+				})
 			}
-			id, err := newDeliveryID(e.CreatedAt)
-			if err != nil {
-				return made, err
-			}
-			made.tenant = append(made.tenant, e.TenantID)
-			made.id = append(made.id, id)
-			made.endpoint = append(made.endpoint, l.endpoint)
-			made.createdAt = append(made.createdAt, e.CreatedAt)
-			made.event = append(made.event, e.ID)
 		}
 	}
-	return made, nil
+	return made
 }
 
 const deliverStatement = `
-insert into deliveries (tenant_id, delivery_id, created_at, event_id, endpoint_id)
-select * from unnest($1::uuid[], $2::uuid[], $3::timestamptz[], $4::uuid[], $5::uuid[])
-on conflict on constraint deliveries_once do nothing`
+insert into pending (tenant_id, endpoint_id, delivery_id, created_at, event_id, claim, claimed_at)
+select tenant_id, endpoint_id, delivery_id, created_at, event_id, claim, case when claim is not null then clock_timestamp() end
+from unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::timestamptz[], $5::uuid[], $6::uuid[])
+	as made (tenant_id, endpoint_id, delivery_id, created_at, event_id, claim)`
 
-func (d newDeliveries) insert(ctx context.Context, tx *postgres.Tx) error {
-	if _, err := tx.Exec(ctx, deliverStatement, d.tenant, d.id, d.createdAt, d.event, d.endpoint); err != nil {
+// insertPending stores deliveries, with the claims of those that are held.
+func insertPending(ctx context.Context, tx *postgres.Tx, made []claimed) error {
+	n := len(made)
+	tenants, endpoints, ids := make([]uuid.UUID, n), make([]uuid.UUID, n), make([]uuid.UUID, n)
+	created, events, claims := make([]time.Time, n), make([][16]byte, n), make([]uuid.NullUUID, n)
+	for i, d := range made {
+		tenants[i], endpoints[i], ids[i], created[i], events[i] = d.tenant, d.endpoint, d.id, d.createdAt, d.eventID
+		claims[i] = uuid.NullUUID{UUID: d.claim, Valid: d.claim != uuid.Nil}
+	}
+	if _, err := tx.Exec(ctx, deliverStatement, tenants, endpoints, ids, created, events, claims); err != nil {
 		return fmt.Errorf("make deliveries: %w", err)
 	}
 	return nil
-}
-
-// waiting tells the dispatcher where there is work, and of which age.
-func (d newDeliveries) waiting() map[lane]time.Time {
-	waiting := map[lane]time.Time{}
-	for i := range d.id {
-		l := lane{d.tenant[i], d.endpoint[i]}
-		if since, ok := waiting[l]; !ok || d.createdAt[i].Before(since) {
-			waiting[l] = d.createdAt[i]
-		}
-	}
-	return waiting
 }

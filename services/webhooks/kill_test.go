@@ -112,7 +112,7 @@ func TestNothingIsPostedTwiceHoweverOftenItsWorkerIsKilled(t *testing.T) {
 		}
 	}
 	startWorker(t, k.url)
-	testkit.Eventually(t, 2*soon, "every delivery has an end", func() bool { return k.inState(stateReady, stateSending) == 0 })
+	testkit.Eventually(t, 2*soon, "every delivery has an end", func() bool { return k.pending() == 0 })
 
 	times := in.timesPosted(t)
 	states := map[string]int{}

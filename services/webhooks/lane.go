@@ -56,7 +56,9 @@ func (l *lanes) wake(waiting map[lane]time.Time) {
 	for lane, since := range waiting {
 		l.enqueue(lane, since)
 	}
-	l.signal()
+	if len(waiting) > 0 {
+		l.signal()
+	}
 }
 
 func (l *lanes) enqueue(lane lane, since time.Time) {
@@ -88,8 +90,7 @@ func (l *lanes) take() []grant {
 			waiting = append(waiting, l.queue[i:]...)
 			break
 		}
-		share := room(l.tenants[lane.tenant], perTenant, l.total-l.used)
-		slots := min(share, room(l.held[lane], perEndpoint, perTenant-l.tenants[lane.tenant]))
+		slots := l.slotsFor(lane)
 		if slots == 0 {
 			waiting = append(waiting, lane)
 			continue
@@ -100,6 +101,24 @@ func (l *lanes) take() []grant {
 	}
 	l.queue = waiting
 	return grants
+}
+
+// reserve takes one slot for a delivery that is about to be made. It gets none where the
+// lane waits already: what is older goes first.
+func (l *lanes) reserve(lane lane) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if _, queued := l.since[lane]; queued || l.slotsFor(lane) == 0 {
+		return false
+	}
+	l.use(lane, 1)
+	return true
+}
+
+// slotsFor is how many more slots a lane may take now.
+func (l *lanes) slotsFor(lane lane) int {
+	share := room(l.tenants[lane.tenant], perTenant, l.total-l.used)
+	return min(share, room(l.held[lane], perEndpoint, perTenant-l.tenants[lane.tenant]))
 }
 
 // room is how many more slots one may take who holds some: up to most in all, and no

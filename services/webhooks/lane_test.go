@@ -12,7 +12,7 @@ func TestALaneGetsNoMoreThanItsSlotsAndATenantNoMoreThanIts(t *testing.T) {
 	t.Parallel()
 	l := newLanes(512)
 	tenant, other := uuid.New(), uuid.New()
-	grants := wakeAndTake(l, lanesOf(tenant, 20))
+	grants := wakeAndTake(l, someLanes(tenant, 20))
 	sum := 0
 	for _, g := range grants {
 		if g.slots > 32 {
@@ -26,7 +26,7 @@ func TestALaneGetsNoMoreThanItsSlotsAndATenantNoMoreThanIts(t *testing.T) {
 	if more := l.take(); len(more) != 0 {
 		t.Errorf("a tenant that holds all of its slots got %v", more)
 	}
-	if grants := wakeAndTake(l, lanesOf(other, 1)); len(grants) != 1 || grants[0].slots != perEndpoint {
+	if grants := wakeAndTake(l, someLanes(other, 1)); len(grants) != 1 || grants[0].slots != perEndpoint {
 		t.Errorf("another tenant got %v", grants)
 	}
 }
@@ -35,7 +35,7 @@ func TestHoweverManyHangANewcomerFindsASlot(t *testing.T) {
 	t.Parallel()
 	l := newLanes(512)
 	tenant := uuid.New()
-	for i, newcomer := range lanesOf(tenant, 8) {
+	for i, newcomer := range someLanes(tenant, 8) {
 		grants := wakeAndTake(l, []lane{newcomer})
 		if len(grants) != 1 || grants[0].lane != newcomer {
 			t.Fatalf("after %d lanes that hang, the next one got %v", i, grants)
@@ -43,7 +43,7 @@ func TestHoweverManyHangANewcomerFindsASlot(t *testing.T) {
 		l.settle(grants, map[lane]int{newcomer: grants[0].slots})
 	}
 	for i := range 8 {
-		newcomers := lanesOf(uuid.New(), 4)
+		newcomers := someLanes(uuid.New(), 4)
 		if grants := wakeAndTake(l, newcomers); len(grants) == 0 {
 			t.Fatalf("after %d more tenants that hang, the next one got nothing", i)
 		}
@@ -53,8 +53,8 @@ func TestHoweverManyHangANewcomerFindsASlot(t *testing.T) {
 func TestWhoHasWaitedLongestIsServedFirst(t *testing.T) {
 	t.Parallel()
 	l := newLanes(2)
-	list := lanesOf(uuid.New(), 2)
-	list = append(list, lanesOf(uuid.New(), 1)...)
+	list := someLanes(uuid.New(), 2)
+	list = append(list, someLanes(uuid.New(), 1)...)
 	var served []lane
 	for _, next := range list {
 		l.wake(map[lane]time.Time{next: time.Now()})
@@ -87,7 +87,7 @@ func TestWhoHasWaitedLongestIsServedFirst(t *testing.T) {
 func TestSlotsThatNothingWasClaimedForComeBack(t *testing.T) {
 	t.Parallel()
 	l := newLanes(512)
-	only := lanesOf(uuid.New(), 1)
+	only := someLanes(uuid.New(), 1)
 	for range 100 {
 		grants := wakeAndTake(l, only)
 		if len(grants) != 1 || grants[0].slots != perEndpoint {
@@ -108,7 +108,7 @@ func TestSlotsThatNothingWasClaimedForComeBack(t *testing.T) {
 func TestALaneRemembersTheOldestEventThatItWasWokenFor(t *testing.T) {
 	t.Parallel()
 	l := newLanes(512)
-	only := lanesOf(uuid.New(), 1)[0]
+	only := someLanes(uuid.New(), 1)[0]
 	now := time.Now()
 	for _, age := range []time.Duration{time.Minute, time.Hour, time.Second} {
 		l.wake(map[lane]time.Time{only: now.Add(-age)})
@@ -125,7 +125,7 @@ func TestALaneRemembersTheOldestEventThatItWasWokenFor(t *testing.T) {
 	}
 }
 
-func lanesOf(tenant uuid.UUID, n int) []lane {
+func someLanes(tenant uuid.UUID, n int) []lane {
 	list := make([]lane, n)
 	for i := range list {
 		list[i] = lane{tenant, uuid.New()}

@@ -94,57 +94,75 @@ func (r *recorder) record(ctx context.Context, batch []attempt) {
 	}
 }
 
-// An outcome counts only under the claim that it came of. Where the lease ran out
-// meanwhile, the delivery is unknown until its own worker tells.
+// An outcome counts only under the claim that it came of.
 const recordStatement = `
 with told as (
-	select * from unnest($1::uuid[], $2::uuid[], $3::timestamptz[], $4::uuid[], $5::text[], $6::timestamptz[], $7::integer[],
-		$8::smallint[], $9::text[], $10::text[], $11::text[], $12::text[])
-		as told (tenant_id, delivery_id, created_at, claim, state, at, duration_ms,
-			status_code, error, response_excerpt, url, signature)),
+	select * from ` + toldRows + `),
 ended as (
-	update deliveries d set state = told.state
+	delete from pending p using told
+	where p.tenant_id = told.tenant_id and p.endpoint_id = told.endpoint_id and p.delivery_id = told.delivery_id
+		and p.claim = told.claim
+	returning told.*, p.event_id),
+kept as (
+	insert into deliveries (tenant_id, delivery_id, created_at, event_id, endpoint_id, state)
+	select tenant_id, delivery_id, created_at, event_id, endpoint_id, state from ended),
+noted as (
+	insert into attempts (tenant_id, delivery_id, created_at, claim, at, duration_ms,
+		status_code, error, response_excerpt, url, signature)
+	select tenant_id, delivery_id, created_at, claim, at, duration_ms,
+		nullif(status_code, 0), nullif(error, ''), nullif(response_excerpt, ''), url, signature
+	from ended)
+select count(*) from ended`
+
+// Where the lease ran out meanwhile, the delivery is unknown until its own worker tells.
+// That worker is known by the attempt, which was noted under its claim when it was given up.
+const recordLateStatement = `
+with told as (
+	select * from ` + toldRows + `),
+noted as (
+	update attempts a set at = told.at, duration_ms = told.duration_ms, status_code = nullif(told.status_code, 0),
+		error = nullif(told.error, ''), response_excerpt = nullif(told.response_excerpt, ''), url = told.url, signature = told.signature
 	from told
-	where d.tenant_id = told.tenant_id and d.delivery_id = told.delivery_id and d.created_at = told.created_at
-		and d.claim = told.claim and d.state in ('sending', 'unknown') and d.created_at between $13 and $14
+	where a.tenant_id = told.tenant_id and a.delivery_id = told.delivery_id and a.created_at = told.created_at
+		and a.claim = told.claim and a.duration_ms is null
 	returning told.*)
-insert into attempts (tenant_id, delivery_id, created_at, claim, at, duration_ms,
-	status_code, error, response_excerpt, url, signature)
-select tenant_id, delivery_id, created_at, claim, at, duration_ms,
-	nullif(status_code, 0), nullif(error, ''), nullif(response_excerpt, ''), url, signature
-from ended
-on conflict (tenant_id, delivery_id, created_at, claim) do update
-set at = excluded.at, duration_ms = excluded.duration_ms, status_code = excluded.status_code, error = excluded.error,
-	response_excerpt = excluded.response_excerpt, url = excluded.url, signature = excluded.signature`
+update deliveries d set state = noted.state
+from noted
+where d.tenant_id = noted.tenant_id and d.delivery_id = noted.delivery_id and d.created_at = noted.created_at
+	and d.state = 'unknown'`
+
+const toldRows = `unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::timestamptz[], $5::uuid[], $6::text[], $7::timestamptz[], $8::integer[],
+		$9::smallint[], $10::text[], $11::text[], $12::text[], $13::text[])
+		as told (tenant_id, endpoint_id, delivery_id, created_at, claim, state, at, duration_ms,
+			status_code, error, response_excerpt, url, signature)`
 
 func (r *recorder) write(batch []attempt) error {
 	var (
-		tenants, ids, claims                       []uuid.UUID
+		tenants, endpoints, ids, claims            []uuid.UUID
 		created, at                                []time.Time
 		states, errors, excerpts, urls, signatures []string
 		durations                                  []int64
 		statuses                                   []int16
-		oldest, newest                             = batch[0].createdAt, batch[0].createdAt
 	)
 	for _, a := range batch {
-		tenants, ids, claims = append(tenants, a.tenant), append(ids, a.id), append(claims, a.claim)
+		tenants, endpoints, ids, claims = append(tenants, a.tenant), append(endpoints, a.endpoint), append(ids, a.id), append(claims, a.claim)
 		created, at = append(created, a.createdAt), append(at, a.At)
 		states, errors, excerpts = append(states, a.state()), append(errors, string(a.Error)), append(excerpts, a.Excerpt)
 		urls, signatures = append(urls, a.url), append(signatures, a.signature)
 		durations, statuses = append(durations, a.Duration.Milliseconds()), append(statuses, int16(a.StatusCode))
-		if a.createdAt.Before(oldest) {
-			oldest = a.createdAt
-		}
-		if a.createdAt.After(newest) {
-			newest = a.createdAt
-		}
 	}
+	told := []any{tenants, endpoints, ids, created, claims, states, at, durations, statuses, errors, excerpts, urls, signatures}
 	ctx, cancel := context.WithTimeout(context.Background(), recordWithin)
 	defer cancel()
-	_, err := runPlanned(ctx, r.pool, pgx.RowTo[int], recordStatement, tenants, ids, created, claims, states, at, durations,
-		statuses, errors, excerpts, urls, signatures, oldest, newest)
+	ended, err := runPlanned(ctx, r.pool, pgx.RowTo[int], recordStatement, told...)
 	if err != nil {
 		return fmt.Errorf("record outcomes: %w", err)
+	}
+	if ended[0] == len(batch) {
+		return nil
+	}
+	if _, err := runPlanned(ctx, r.pool, pgx.RowTo[int], recordLateStatement, told...); err != nil {
+		return fmt.Errorf("record late outcomes: %w", err)
 	}
 	return nil
 }

@@ -46,7 +46,7 @@ func (s *Service) remove(ctx context.Context, tenant, id uuid.UUID) error {
 		if removed.RowsAffected() == 0 {
 			return web.NotFound()
 		}
-		_, err = skipReady(ctx, tx, lane{tenant, id})
+		_, err = skipUnclaimed(ctx, tx, lane{tenant, id})
 		return err
 	})
 	if err != nil {
@@ -61,16 +61,20 @@ const skipAtOnce = 5000
 
 const skipStatement = `
 with gone as (
-	select created_at, delivery_id from deliveries
-	where tenant_id = $1 and endpoint_id = $2 and state = 'ready'
+	select delivery_id from pending
+	where tenant_id = $1 and endpoint_id = $2 and claim is null
 	order by delivery_id limit $3
-	for update skip locked)
-update deliveries d set state = 'skipped' from gone g
-where d.tenant_id = $1 and d.created_at = g.created_at and d.delivery_id = g.delivery_id`
+	for update skip locked),
+ended as (
+	delete from pending p using gone
+	where p.tenant_id = $1 and p.endpoint_id = $2 and p.delivery_id = gone.delivery_id
+	returning p.*)
+insert into deliveries (tenant_id, delivery_id, created_at, event_id, endpoint_id, state)
+select tenant_id, delivery_id, created_at, event_id, endpoint_id, 'skipped' from ended`
 
-// skipReady ends deliveries of the lane that nobody has claimed, at most skipAtOnce, and
+// skipUnclaimed ends deliveries of the lane that nobody has claimed, at most skipAtOnce, and
 // returns how many.
-func skipReady(ctx context.Context, tx *postgres.Tx, l lane) (int, error) {
+func skipUnclaimed(ctx context.Context, tx *postgres.Tx, l lane) (int, error) {
 	skipped, err := tx.Exec(ctx, skipStatement, l.tenant, l.endpoint, skipAtOnce)
 	if err != nil {
 		return 0, fmt.Errorf("skip deliveries: %w", err)

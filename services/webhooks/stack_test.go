@@ -164,17 +164,34 @@ func (k *stack) count(query string, args ...any) (n int) {
 	return n
 }
 
-// inState counts the deliveries that are in one of the states.
-func (k *stack) inState(states ...string) int {
+// inState counts the deliveries that have ended in the state.
+func (k *stack) inState(state string) int {
 	k.t.Helper()
-	return k.count("select count(*) from deliveries where state = any($1)", states)
+	return k.count("select count(*) from deliveries where state = $1", state)
+}
+
+// pending counts the deliveries that have no outcome: those that wait and those that
+// are being sent.
+func (k *stack) pending() int {
+	k.t.Helper()
+	return k.count("select count(*) from pending")
+}
+
+func (k *stack) waiting() int {
+	k.t.Helper()
+	return k.count("select count(*) from pending where claim is null")
+}
+
+func (k *stack) sending() int {
+	k.t.Helper()
+	return k.count("select count(*) from pending where claim is not null")
 }
 
 // dump is all rows of the tables that events end in.
 func (k *stack) dump() string {
 	k.t.Helper()
 	var all strings.Builder
-	for _, table := range []string{"tenants", "events", "deliveries", "attempts", "receipts", "parked_events"} {
+	for _, table := range []string{"tenants", "events", "pending", "deliveries", "attempts", "receipts", "parked_events"} {
 		var rows *string
 		query := fmt.Sprintf("select string_agg(r::text, E'\\n' order by r::text) from %s r", table)
 		if err := k.pool.QueryRow(k.t.Context(), query).Scan(&rows); err != nil {

@@ -44,7 +44,7 @@ func TestAStopWaitsForAttemptsUnderWay(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
-	if delivered, ready := k.inState(stateDelivered), k.inState(stateReady); delivered != perEndpoint || ready != len(events)-perEndpoint {
+	if delivered, ready := k.inState(stateDelivered), k.waiting(); delivered != perEndpoint || ready != len(events)-perEndpoint {
 		t.Errorf("%d are delivered and %d ready, want %d and the rest", delivered, ready, perEndpoint)
 	}
 	if n := in.count(); n != perEndpoint {
@@ -81,10 +81,10 @@ func TestWhatIsClaimedDuringAStopIsPutBackUnsent(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
-	if ready := k.inState(stateReady); ready != 5 || in.count() != 0 {
+	if ready := k.waiting(); ready != 5 || in.count() != 0 {
 		t.Errorf("%d are ready and %d posts arrived, want 5 and none", ready, in.count())
 	}
-	if claims := k.count("select count(*) from deliveries where claim is not null"); claims != 0 {
+	if claims := k.sending(); claims != 0 {
 		t.Errorf("%d are still claimed", claims)
 	}
 }

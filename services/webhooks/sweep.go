@@ -57,19 +57,22 @@ func (s *sweeper) sweep(ctx context.Context) error {
 	return s.expire(ctx)
 }
 
-// Walks from lane to lane along the index of what is ready, so that its cost grows with
-// the lanes that wait and not with how much waits in them.
+// Walks from lane to lane along the key, so that its cost grows with the lanes in which
+// something is pending and not with how much that is.
 const waitingQuery = `
 with recursive lanes as (
-	(select tenant_id, endpoint_id, created_at from deliveries where state = 'ready'
-	order by tenant_id, endpoint_id, delivery_id limit 1)
+	(select tenant_id, endpoint_id from pending order by tenant_id, endpoint_id limit 1)
 	union all
 	select next.* from lanes cross join lateral (
-		select d.tenant_id, d.endpoint_id, d.created_at from deliveries d
-		where d.state = 'ready' and (d.tenant_id, d.endpoint_id) > (lanes.tenant_id, lanes.endpoint_id)
-		order by d.tenant_id, d.endpoint_id, d.delivery_id limit 1) next)
-select lanes.tenant_id, lanes.endpoint_id, lanes.created_at, p.deleted_at is null and p.disabled_reason is null
-from lanes join endpoints p using (tenant_id, endpoint_id)`
+		select d.tenant_id, d.endpoint_id from pending d
+		where (d.tenant_id, d.endpoint_id) > (lanes.tenant_id, lanes.endpoint_id)
+		order by d.tenant_id, d.endpoint_id limit 1) next)
+select lanes.tenant_id, lanes.endpoint_id, oldest.created_at, p.deleted_at is null and p.disabled_reason is null
+from lanes join endpoints p using (tenant_id, endpoint_id)
+cross join lateral (
+	select d.created_at from pending d
+	where d.tenant_id = lanes.tenant_id and d.endpoint_id = lanes.endpoint_id and d.claim is null
+	order by d.delivery_id limit 1) oldest`
 
 // waiting returns the lanes in which deliveries are ready, with the time of the oldest:
 // those whose endpoint can be sent to, and those whose endpoint cannot.
@@ -104,7 +107,7 @@ func (s *sweeper) waiting(ctx context.Context) (live map[lane]time.Time, gone []
 func (s *sweeper) skip(ctx context.Context, l lane) error {
 	for skipped := skipAtOnce; skipped == skipAtOnce; {
 		err := postgres.Transact(ctx, s.deps.Pool, func(tx *postgres.Tx) (err error) {
-			skipped, err = skipReady(ctx, tx, l)
+			skipped, err = skipUnclaimed(ctx, tx, l)
 			return err
 		})
 		if err != nil {
@@ -120,13 +123,16 @@ const expireAtOnce = 1000
 // is known: the receiver may have it or not, so it is never sent again.
 const expireStatement = `
 with stale as (
-	select created_at, tenant_id, delivery_id from deliveries
-	where state = 'sending' and claimed_at < now() - $1::interval
+	select tenant_id, endpoint_id, delivery_id from pending
+	where claim is not null and claimed_at < now() - $1::interval
 	limit $2 for update skip locked),
 lost as (
-	update deliveries d set state = 'unknown' from stale
-	where d.tenant_id = stale.tenant_id and d.delivery_id = stale.delivery_id and d.created_at = stale.created_at
-	returning d.tenant_id, d.endpoint_id, d.delivery_id, d.created_at, d.event_id, d.claim, d.claimed_at),
+	delete from pending p using stale
+	where p.tenant_id = stale.tenant_id and p.endpoint_id = stale.endpoint_id and p.delivery_id = stale.delivery_id
+	returning p.*),
+kept as (
+	insert into deliveries (tenant_id, delivery_id, created_at, event_id, endpoint_id, state)
+	select tenant_id, delivery_id, created_at, event_id, endpoint_id, 'unknown' from lost),
 noted as (
 	insert into attempts (tenant_id, delivery_id, created_at, claim, at, url)
 	select lost.tenant_id, lost.delivery_id, lost.created_at, lost.claim, lost.claimed_at, p.url

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 
 	"partilha.dev/pkg/postgres"
 )
@@ -23,10 +24,10 @@ order by tenant_id for update`
 // events, nor adds or deletes an endpoint of theirs. The ids must be sorted, so that
 // two transactions never wait for each other.
 func lockTenants(ctx context.Context, tx *postgres.Tx, tenants ...uuid.UUID) error {
-	if _, err := tx.Exec(ctx, addTenantsStatement, tenants); err != nil {
-		return fmt.Errorf("add tenants: %w", err)
-	}
-	if _, err := tx.Exec(ctx, lockTenantsStatement, tenants); err != nil {
+	var both pgx.Batch // one round trip
+	both.Queue(addTenantsStatement, tenants)
+	both.Queue(lockTenantsStatement, tenants)
+	if err := tx.SendBatch(ctx, &both).Close(); err != nil {
 		return fmt.Errorf("lock tenants: %w", err)
 	}
 	return nil

@@ -32,16 +32,19 @@ var migrations embed.FS
 //go:embed openapi.yaml
 var document []byte
 
-// keepDays is how long events, deliveries and attempts are kept.
+// keepDays is how long events, deliveries and attempts are kept. A day of which
+// something is still to be sent is kept until that has an outcome.
 const keepDays = 30
+
+const stillPendingQuery = `select exists (select from pending where created_at >= $1 and created_at < $2)`
 
 // Migrations are all tables of the service's database.
 var Migrations = []postgres.Schema{bus.Schema, auth.Schema, {
 	Name: "webhooks", FS: postgres.Embedded(migrations),
 	Partitions: []postgres.Partition{
-		{Table: "events", Days: keepDays},
-		{Table: "deliveries", Days: keepDays},
-		{Table: "attempts", Days: keepDays},
+		{Table: "events", Days: keepDays, KeepWhile: stillPendingQuery},
+		{Table: "deliveries", Days: keepDays, KeepWhile: stillPendingQuery},
+		{Table: "attempts", Days: keepDays, KeepWhile: stillPendingQuery},
 	},
 }}
 

@@ -176,7 +176,7 @@ func (p *plant) judge(ctx context.Context) (v verdict, err error) {
 	same("webhooks that were not believed", v.webhooks.refused, 0)
 
 	var leftOver, sold, earned, soldIDs, earnedIDs, countedIDs, factIDs int64
-	read(&leftOver, "partilha_webhooks", `select count(*) from deliveries where state <> 'delivered'`)
+	read(&leftOver, "partilha_webhooks", `select (select count(*) from deliveries where state <> 'delivered') + (select count(*) from pending)`)
 	same("deliveries in another state", leftOver, 0)
 	for _, database := range stackDatabases[1:] {
 		read(&leftOver, database, `select count(*) from parked_events`)

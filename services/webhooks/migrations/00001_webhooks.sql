@@ -38,24 +38,34 @@ create table events (
 ) partition by range (created_at);
 alter table events alter column body set storage external;
 
--- One row for each event and each endpoint that wanted it.
+-- What is still to be sent, or just being sent: one row for each event and each endpoint
+-- that wanted it, until it has an outcome. While all is well this table is nearly empty,
+-- so that what is written at every step stays small however long the history is.
+create table pending (
+    tenant_id   uuid        not null,
+    endpoint_id uuid        not null,
+    delivery_id uuid        not null, -- of the event's time, and made from event and endpoint
+    created_at  timestamptz not null, -- of the event
+    event_id    uuid        not null,
+    claim       uuid,                 -- whose attempt it is: nobody else records its outcome
+    claimed_at  timestamptz,          -- by the database's clock
+    primary key (tenant_id, endpoint_id, delivery_id),
+    constraint pending_claim check ((claim is null) = (claimed_at is null))
+) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 10000, autovacuum_analyze_scale_factor = 0.5);
+create index pending_claimed on pending (claimed_at) where claim is not null;
+
+-- What became of it. A row is written once it has ended, under the same id.
 create table deliveries (
     tenant_id   uuid        not null,
-    delivery_id uuid        not null, -- a UUIDv7 of the event's time
+    delivery_id uuid        not null,
     created_at  timestamptz not null, -- of the event
     event_id    uuid        not null,
     endpoint_id uuid        not null,
-    state       text        collate "C" not null default 'ready',
-    claim       uuid,                 -- whose attempt it is: nobody else records its outcome
-    claimed_at  timestamptz,          -- by the database's clock
+    state       text        collate "C" not null,
     primary key (tenant_id, delivery_id, created_at),
-    constraint deliveries_once unique (tenant_id, event_id, endpoint_id, created_at),
-    constraint deliveries_state check (state in ('ready', 'sending', 'delivered', 'failed', 'unknown', 'skipped')),
-    constraint deliveries_claim check ((claim is null) = (state in ('ready', 'skipped')) and (claim is null) = (claimed_at is null))
+    constraint deliveries_state check (state in ('delivered', 'failed', 'unknown', 'skipped'))
 ) partition by range (created_at);
 create index deliveries_of_endpoint on deliveries (tenant_id, endpoint_id, delivery_id);
-create index deliveries_ready on deliveries (tenant_id, endpoint_id, delivery_id) where state = 'ready';
-create index deliveries_sending on deliveries (claimed_at) where state = 'sending';
 
 -- What was tried, and what came of it.
 create table attempts (
