@@ -104,16 +104,12 @@ func list[T any](s *Service, call *web.Call, scan pgx.RowToFunc[T], id func(T) u
 
 // getOne answers the one row that the query finds, or 404.
 func getOne[T any](s *Service, call *web.Call, scan pgx.RowToFunc[T], query string, args ...any) (web.Answer, error) {
-	rows, err := s.deps.Pool.Query(call.Context(), query, args...)
+	row, found, err := find(call.Context(), s.deps.Pool, scan, query, args...)
 	if err != nil {
-		return web.Answer{}, fmt.Errorf("read: %w", postgres.Explain(err))
+		return web.Answer{}, err
 	}
-	found, err := pgx.CollectExactlyOneRow(rows, scan)
-	if postgres.Absent(err) {
+	if !found {
 		return web.Answer{}, web.NotFound()
 	}
-	if err != nil {
-		return web.Answer{}, fmt.Errorf("read: %w", postgres.Explain(err))
-	}
-	return web.Answer{Status: 200, Body: found}, nil
+	return web.Answer{Status: 200, Body: row}, nil
 }
