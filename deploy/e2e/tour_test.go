@@ -153,6 +153,14 @@ var tour = []visit{
 	{"tenant", "GET", "/api/v1/commissions/{commission_id}", "", "", `"available"`},
 	{"tenant", "GET", "/api/v1/goals/{goal_id}/progress", "", "", `"reached":true`},
 	{"tenant", "GET", "/api/v1/webhook-deliveries?endpoint_id={endpoint_id}", "", "", `"delivered"`},
+	{"tenant", "POST", "/api/v1/conversions", `{"referral_code":"ana","campaign_id":"{campaign_id}","plan_id":"{plan_id}","external_ref":"o"}`, "", ""},
+	{"tenant", "POST", "/api/v1/conversions", `{"referral_code":"ana","campaign_id":"{campaign_id}","type":"signup","external_ref":"o"}`, "", ""},
+	{"tenant", "POST", "/api/v1/conversions", `{"referral_code":"eva","campaign_id":"{campaign_id}","external_ref":"x"}`, "", ""},
+	{"tenant", "POST", "/api/v1/conversions", `{"type":"sale"}`, "", ""},
+	{"tenant", "GET", "/api/v1/conversions/{conversion_id}", "", "", ""},
+	{"tenant", "GET", "/api/v1/conversions?type=lead", "", "", `"data"`},
+	{"tenant", "GET", "/api/v1/conversions/{plan_id}", "", "", ""},
+	{"tenant", "GET", "/api/v1/webhook-deliveries?endpoint_id={endpoint_id}", "", "", `"delivered".*"delivered"`},
 	{"tenant", "GET", "/api/v1/webhook-deliveries?wrong=1", "", "", ""},
 	{"tenant", "GET", "/api/v1/sales/{plan_id}", "", "", ""},
 	{"tenant", "GET", "/api/v1/commissions/{plan_id}", "", "", ""},
@@ -200,8 +208,10 @@ func travel(t *testing.T, s system) (seen []string) {
 		r.trust(known["secret"])
 		seen = append(seen, plain.text(fmt.Sprintf("%s %s %s: %d %s\n%s", v.as, v.method, v.path, got.status, headersOf(got), got.body)))
 	}
-	for _, w := range r.of("commission.available") {
-		seen = append(seen, plain.text(string(w.body)))
+	for _, event := range []string{"commission.available", "conversion.recorded"} {
+		for _, w := range r.of(event) {
+			seen = append(seen, plain.text(string(w.body)))
+		}
 	}
 	r.assertOnce(t)
 	return seen

@@ -57,6 +57,24 @@ type SaleRecorded struct {
 // EventName is sale.recorded.
 func (SaleRecorded) EventName() string { return NameSaleRecorded }
 
+// ConversionRecorded tells that a conversion, something short of a sale, was recorded
+// once and for all. Both members of its commission have a value, or neither has.
+type ConversionRecorded struct {
+	ConversionID     uuid.UUID  `json:"conversion_id"`
+	PartnerID        uuid.UUID  `json:"partner_id"`
+	CampaignID       uuid.UUID  `json:"campaign_id"`
+	PlanID           *uuid.UUID `json:"plan_id"` // null: none was named
+	Type             string     `json:"type"`    // lead, signup, trial or custom
+	ExternalRef      string     `json:"external_ref"`
+	Value            *money.BRL `json:"value_brl"`     // what it is worth to the tenant
+	CommissionID     *uuid.UUID `json:"commission_id"` // null: it earned nothing
+	CommissionAmount *money.BRL `json:"commission_amount_brl"`
+	OccurredAt       time.Time  `json:"occurred_at"`
+}
+
+// EventName is conversion.recorded.
+func (ConversionRecorded) EventName() string { return NameConversionRecorded }
+
 // PartnerCreated tells that a partner joined a tenant's programme.
 type PartnerCreated struct {
 	PartnerID    uuid.UUID `json:"partner_id"`

@@ -19,6 +19,7 @@ var (
 	moment   = time.Date(2026, 8, 14, 23, 59, 58, 120_000_000, time.UTC)
 	later    = time.Date(2026, 9, 1, 0, 0, 0, 0, time.UTC)
 	reward   = money.BRL(25_000)
+	earned   = money.BRL(475)
 )
 
 // samples are events of every payload type, by name: first one with every member that
@@ -31,6 +32,13 @@ func samples(t testing.TB) map[string]sample {
 				Amount: 10_050, SoldAt: moment, CommissionID: plan, CommissionPct: 287_500, CommissionAmount: 2_889, HoldDays: 30,
 			},
 			event.SaleRecorded{SoldAt: later},
+		),
+		event.NameConversionRecorded: sampleOf(t,
+			event.ConversionRecorded{
+				ConversionID: thing, PartnerID: partner, CampaignID: campaign, PlanID: &plan, Type: "signup", ExternalRef: "cadastro nº 1",
+				Value: &reward, CommissionID: &thing, CommissionAmount: &earned, OccurredAt: moment,
+			},
+			event.ConversionRecorded{ConversionID: thing, PartnerID: partner, CampaignID: campaign, Type: "lead", ExternalRef: "l", OccurredAt: later},
 		),
 		event.NamePartnerCreated: sampleOf(t,
 			event.PartnerCreated{PartnerID: partner, Name: "João", ReferralCode: "JOAO-10", Status: "active", CreatedAt: moment},

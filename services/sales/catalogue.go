@@ -15,12 +15,12 @@ import (
 	"partilha.dev/pkg/service"
 )
 
-// catalogue answers from memory what a sale needs to know: whose key it is, and at
-// which terms the partner sells.
+// catalogue answers from memory what a sale or a conversion needs to know: whose key
+// it is, and at which terms the partner sells.
 //
 // What it remembers of a tenant was read at one catalogue_version. The statement
-// that records a sale reads the version again, so that a sale decided on a memory
-// that has grown old is decided anew. Only consent is remembered, never a refusal: a
+// that records reads the version again, so that what was decided on a memory that has
+// grown old is decided anew. Only consent is remembered, never a refusal: a
 // refusal is always decided on what the database says at that moment.
 type catalogue struct {
 	deps service.Deps
@@ -44,17 +44,19 @@ type rememberedKey struct {
 
 // offerKey is what a report names.
 type offerKey struct {
-	referralCode       string
-	campaignID, planID uuid.UUID
+	referralCode string
+	campaignID   uuid.UUID
+	planID       uuid.NullUUID // a conversion may name none
 }
 
-// offer are the terms at which a partner sells: who it is, the rate, and between
-// which moments.
+// offer are the terms at which a partner sells: who it is, between which moments, and,
+// where a plan is named, what it pays.
 type offer struct {
 	partnerID        uuid.UUID
+	startsAt, endsAt *time.Time
 	pct              money.Pct
 	holdDays         int
-	startsAt, endsAt *time.Time
+	conversion       *money.BRL // nil: a conversion earns nothing
 }
 
 const (

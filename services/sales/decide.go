@@ -8,10 +8,77 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"partilha.dev/pkg/auth"
 	"partilha.dev/pkg/fault"
 	"partilha.dev/pkg/money"
 	"partilha.dev/pkg/postgres"
 )
+
+// decision is one report on its way to becoming a fact: a sale or a conversion, which
+// is a T.
+type decision[T any] struct {
+	credential auth.Credential
+	tenant     uuid.UUID
+	now        time.Time
+
+	named offerKey  // what the report names of the catalogue
+	dated string    // the member that says when it happened
+	at    time.Time // when that was
+
+	// find returns what the report's external_ref recorded before, if it did.
+	find func(ctx context.Context) (T, bool, error)
+	// record records the report at these terms if the tenant's catalogue is still of that
+	// version and the external_ref is new. It returns what the external_ref has recorded,
+	// and whether it was this call that did; nil where the catalogue has changed.
+	record func(ctx context.Context, version int64, terms offer) (known *T, fresh bool, err error)
+}
+
+// decideWithin bounds for how long one report is decided anew while the catalogue keeps
+// changing under it.
+const decideWithin = 5 * time.Second
+
+// decide records what is reported, or finds what the same external_ref recorded
+// before; fresh tells which. Everything that may refuse the report is looked at only
+// after nothing earlier was found.
+//
+// The decision is taken from memory and verified by the statement that records. If the
+// catalogue has changed meanwhile, the key and the terms are read again and the report
+// is decided anew.
+func decide[T any](ctx context.Context, s *Service, d decision[T]) (known T, fresh bool, err error) {
+	for deadline := time.Now().Add(decideWithin); time.Now().Before(deadline); {
+		key, version, ok := s.catalogue.recall(d.credential.KeyID)
+		if !ok || key.Admit(d.credential, auth.SalesWrite, d.now) != nil {
+			fresh, _, err := s.catalogue.readKey(ctx, d.credential.KeyID)
+			if err != nil {
+				return known, false, err
+			}
+			if err := fresh.Admit(d.credential, auth.SalesWrite, d.now); err != nil {
+				return known, false, err
+			}
+			continue
+		}
+		terms, offeredAt, ok := s.catalogue.offer(d.tenant, d.named)
+		if !ok || d.refusal(terms) != nil {
+			known, found, err := considerAnew(ctx, s, d)
+			if err != nil || found {
+				return known, false, err
+			}
+			continue
+		}
+		if offeredAt != version {
+			continue // the snapshot was replaced between the two look-ups
+		}
+		recorded, fresh, err := d.record(ctx, version, terms)
+		if err != nil {
+			return known, false, err
+		}
+		if recorded != nil {
+			return *recorded, fresh, nil
+		}
+		s.catalogue.outdated(d.tenant, version)
+	}
+	return known, false, fault.New(fault.Unavailable, "unavailable", "the catalogue is changing too fast; repeat the same call")
+}
 
 // maxAhead is how far in the future a sale may lie: clocks differ, and a day's
 // closing may be reported early.
@@ -21,16 +88,15 @@ func createFailed(format string, args ...any) error {
 	return fault.Newf(fault.Rule, "create_failed", format, args...)
 }
 
-// refuses checks what depends on the report as well as on the terms: the dates.
-func (o offer) refuses(r report, now time.Time) error {
-	soldAt := r.soldAt(now)
+// refusal checks what depends on the report as well as on the terms: the dates.
+func (d decision[T]) refusal(terms offer) error {
 	switch {
-	case soldAt.After(now.Add(maxAhead)):
-		return createFailed("sold_at lies more than 24 hours ahead")
-	case o.startsAt != nil && soldAt.Before(*o.startsAt):
-		return createFailed("sold_at lies before the campaign's starts_at")
-	case o.endsAt != nil && soldAt.After(*o.endsAt):
-		return createFailed("sold_at lies after the campaign's ends_at")
+	case d.at.After(d.now.Add(maxAhead)):
+		return createFailed("%s lies more than 24 hours ahead", d.dated)
+	case terms.startsAt != nil && d.at.Before(*terms.startsAt):
+		return createFailed("%s lies before the campaign's starts_at", d.dated)
+	case terms.endsAt != nil && d.at.After(*terms.endsAt):
+		return createFailed("%s lies after the campaign's ends_at", d.dated)
 	default:
 		return nil
 	}
@@ -41,7 +107,7 @@ select t.catalogue_version,
        p.partner_id, p.status,
        c.status, c.starts_at, c.ends_at,
        l.partner_id is not null,
-       pl.campaign_id, pl.commission_pct_e4, pl.hold_days
+       pl.campaign_id, pl.commission_pct_e4, pl.hold_days, pl.conversion_centavos
 from tenants t
 left join partners p   on p.tenant_id = t.tenant_id and p.referral_code = @referral_code
 left join campaigns c  on c.tenant_id = t.tenant_id and c.campaign_id = @campaign_id
@@ -49,40 +115,40 @@ left join plans pl     on pl.tenant_id = t.tenant_id and pl.plan_id = @plan_id
 left join links l      on l.tenant_id = t.tenant_id and l.campaign_id = c.campaign_id and l.partner_id = p.partner_id
 where t.tenant_id = @tenant_id`
 
-// considerAnew decides the report on what the database says now. It returns the sale
-// that the external_ref recorded before, if there is one; else the refusal, if there
-// is one; else neither, after remembering the terms for the next look.
-func (s *Service) considerAnew(ctx context.Context, tenant uuid.UUID, r report, now time.Time) (known sale, found bool, err error) {
-	terms, version, refusal, err := s.considerTerms(ctx, tenant, r)
+// considerAnew decides the report on what the database says now. It returns what the
+// external_ref recorded before, if it did; else the refusal, if there is one; else
+// neither, after remembering the terms for the next look.
+func considerAnew[T any](ctx context.Context, s *Service, d decision[T]) (known T, found bool, err error) {
+	terms, version, refusal, err := s.considerTerms(ctx, d.tenant, d.named)
 	if err != nil {
-		return sale{}, false, err
+		return known, false, err
 	}
 	if refusal == nil {
-		refusal = terms.refuses(r, now)
+		refusal = d.refusal(terms)
 	}
 	if refusal != nil {
-		known, found, err := findSale(ctx, s.deps.Pool, tenant, r.ExternalRef)
+		known, found, err := d.find(ctx)
 		if err != nil || found {
 			return known, found, err
 		}
-		return sale{}, false, refusal
+		return known, false, refusal
 	}
-	s.catalogue.remember(tenant, version, func(s *snapshot) { s.offers[r.offerKey()] = terms })
-	return sale{}, false, nil
+	s.catalogue.remember(d.tenant, version, func(s *snapshot) { s.offers[d.named] = terms })
+	return known, false, nil
 }
 
-// considerTerms reads at which terms the sale may be made, or why it may not. The
-// partner is looked at first, and a campaign of another tenant reads like none.
-func (s *Service) considerTerms(ctx context.Context, tenant uuid.UUID, r report) (terms offer, version int64, refusal, err error) {
+// considerTerms reads at which terms the partner sells, or why not. The partner is
+// looked at first, and a campaign of another tenant reads like none.
+func (s *Service) considerTerms(ctx context.Context, tenant uuid.UUID, named offerKey) (terms offer, version int64, refusal, err error) {
 	var partnerID, planCampaign *uuid.UUID
 	var partnerStatus, campaignStatus *string
 	var linked bool
 	var pct, holdDays *int64
 	err = s.deps.Pool.QueryRow(ctx, considerQuery, pgx.NamedArgs{
-		"tenant_id": tenant, "referral_code": r.ReferralCode, "campaign_id": r.CampaignID, "plan_id": r.PlanID,
-	}).Scan(&version, &partnerID, &partnerStatus, &campaignStatus, &terms.startsAt, &terms.endsAt, &linked, &planCampaign, &pct, &holdDays)
+		"tenant_id": tenant, "referral_code": named.referralCode, "campaign_id": named.campaignID, "plan_id": named.planID,
+	}).Scan(&version, &partnerID, &partnerStatus, &campaignStatus, &terms.startsAt, &terms.endsAt, &linked, &planCampaign, &pct, &holdDays, &terms.conversion)
 	if err != nil {
-		return terms, 0, nil, fmt.Errorf("read the terms of a sale: %w", postgres.Explain(err))
+		return terms, 0, nil, fmt.Errorf("read terms: %w", postgres.Explain(err))
 	}
 	switch {
 	case partnerID == nil || *partnerStatus != "active":
@@ -91,12 +157,12 @@ func (s *Service) considerTerms(ctx context.Context, tenant uuid.UUID, r report)
 		refusal = createFailed("there is no campaign with this campaign_id")
 	case *campaignStatus != "active":
 		refusal = createFailed("the campaign is not active")
-	case planCampaign == nil || *planCampaign != r.CampaignID:
+	case named.planID.Valid && (planCampaign == nil || *planCampaign != named.campaignID):
 		refusal = createFailed("the plan does not belong to the campaign")
 	case !linked:
 		refusal = createFailed("the partner is not linked to the campaign")
 	default:
-		terms.partnerID, terms.pct, terms.holdDays = *partnerID, money.Pct(*pct), int(*holdDays)
+		terms.partnerID, terms.pct, terms.holdDays = *partnerID, money.Pct(orElse(pct, 0)), int(orElse(holdDays, 0))
 	}
 	return terms, version, refusal, nil
 }

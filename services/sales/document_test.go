@@ -103,7 +103,7 @@ func TestAKeyThatHasEveryOtherScopeIsRefused(t *testing.T) {
 			keys[o.Scope] = f.post("/api/v1/api-keys", `{"name":"x","scopes":`+string(others)+`}`).want(201).text("api_key")
 		}
 		method, pattern, _ := strings.Cut(name, " ")
-		address := strings.NewReplacer("{campaign_id}", f.campaign, "{partner_id}", f.partner, "{plan_id}", f.plan, "{sale_id}", f.plan, "{api_key_id}", f.plan).Replace(pattern)
+		address := strings.NewReplacer("{campaign_id}", f.campaign, "{partner_id}", f.partner, "{plan_id}", f.plan, "{sale_id}", f.plan, "{conversion_id}", f.plan, "{api_key_id}", f.plan).Replace(pattern)
 		f.recordsNothing(func() { f.with(keys[o.Scope]).call(method, address, `{`).refused(403, "insufficient_scope") })
 	}
 }

@@ -156,22 +156,34 @@ func (f *fixture) enrol(code string) {
 	f.fill()
 }
 
-// fill makes a partner, a campaign with a plan of 5 %, and the link between them.
+// fill makes a partner, a campaign with a plan of 5 % and of 4.75 for a conversion, and
+// the link between them.
 func (f *fixture) fill() {
 	f.partner = f.post("/api/v1/partners", `{"name":"Ana","referral_code":"`+f.code+`"}`).want(201).text("partner_id")
 	f.campaign = f.post("/api/v1/campaigns", `{"name":"Verão"}`).want(201).text("campaign_id")
-	f.plan = f.post("/api/v1/campaigns/"+f.campaign+"/plans", `{"name":"5 %","commission_pct":5}`).want(201).text("plan_id")
+	f.plan = f.post("/api/v1/campaigns/"+f.campaign+"/plans", `{"name":"5 %","commission_pct":5,"conversion_amount_brl":4.75}`).want(201).text("plan_id")
 	f.link = "/api/v1/campaigns/" + f.campaign + "/partners/" + f.partner
 	f.call("PUT", f.link, "").want(204)
 }
 
-// sale is the body of a valid report, with members changed or, where the value is
-// empty, left out. Values are raw JSON.
+// sale is the body of a valid report of a sale, with members changed or, where the
+// value is empty, left out. Values are raw JSON.
 func (f *fixture) sale(ref string, changes ...string) string {
-	members := map[string]string{
+	return object(map[string]string{
 		"referral_code": quoted(f.code), "campaign_id": quoted(f.campaign), "plan_id": quoted(f.plan),
 		"amount_brl": "100.50", "external_ref": quoted(ref),
-	}
+	}, changes)
+}
+
+// conversion is the body of a valid report of a conversion, with changes as to a sale.
+func (f *fixture) conversion(ref string, changes ...string) string {
+	return object(map[string]string{
+		"referral_code": quoted(f.code), "campaign_id": quoted(f.campaign), "plan_id": quoted(f.plan), "external_ref": quoted(ref),
+	}, changes)
+}
+
+// object is a JSON object of these members, with changes given as name, value.
+func object(members map[string]string, changes []string) string {
 	for i := 0; i < len(changes); i += 2 {
 		members[changes[i]] = changes[i+1]
 	}
@@ -231,7 +243,7 @@ func (f *fixture) rows(table string) (n int) {
 func (f *fixture) content() map[string]string {
 	f.t.Helper()
 	content := map[string]string{}
-	for _, table := range []string{"tenants", "api_keys", "partners", "campaigns", "plans", "links", "sales", "outbox"} {
+	for _, table := range []string{"tenants", "api_keys", "partners", "campaigns", "plans", "links", "sales", "conversions", "outbox"} {
 		var rows string
 		query := "select coalesce(string_agg(line, E'\\n' order by line), '') from (select (to_jsonb(r) - 'last_used_at')::text as line from " + table + " r) rows"
 		if err := f.deps.Pool.QueryRow(f.t.Context(), query).Scan(&rows); err != nil {

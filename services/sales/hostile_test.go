@@ -247,6 +247,8 @@ func TestWhileTheDatabaseIsDownNothingIsAcknowledged(t *testing.T) {
 		f.post("/api/v1/sales", f.sale("known")).refused(503, "unavailable")
 		f.get("/api/v1/sales").refused(503, "unavailable")
 		f.get("/api/v1/sales/"+known.text("sale_id")).refused(503, "unavailable")
+		f.post("/api/v1/conversions", f.conversion("new")).refused(503, "unavailable")
+		f.get("/api/v1/conversions").refused(503, "unavailable")
 		f.post("/api/v1/partners", `{"name":"Rui","referral_code":"rui"}`).refused(503, "unavailable")
 		f.patch("/api/v1/campaigns/"+f.campaign, `{"status":"paused"}`).refused(503, "unavailable")
 		f.call("PUT", f.link, "").refused(503, "unavailable")

@@ -13,7 +13,8 @@ import (
 func (f *fixture) identifiers() map[string]string {
 	return map[string]string{
 		"{campaign_id}": f.campaign, "{partner_id}": f.partner, "{plan_id}": f.plan, "{api_key_id}": f.firstKey(),
-		"{sale_id}": f.post("/api/v1/sales", f.sale("mine")).text("sale_id"),
+		"{sale_id}":       f.post("/api/v1/sales", f.sale("mine")).text("sale_id"),
+		"{conversion_id}": f.post("/api/v1/conversions", f.conversion("mine")).text("conversion_id"),
 	}
 }
 
@@ -90,6 +91,7 @@ func TestAListShowsNothingOfAnotherTenant(t *testing.T) {
 	const none = `{"data":[],"next_cursor":null}`
 	for _, filter := range []string{
 		"/api/v1/sales?external_ref=mine", "/api/v1/sales?partner_id=" + owner.partner, "/api/v1/sales?campaign_id=" + owner.campaign,
+		"/api/v1/conversions?external_ref=mine", "/api/v1/conversions?partner_id=" + owner.partner, "/api/v1/conversions?campaign_id=" + owner.campaign,
 		"/api/v1/partners?referral_code=" + owner.code,
 	} {
 		if shown := string(stranger.get(filter).want(200).raw); shown != none {
@@ -114,5 +116,11 @@ func TestARepeatKnowsOnlyTheReferencesOfItsOwnTenant(t *testing.T) {
 	other := stranger.post("/api/v1/sales", stranger.sale("order-1")).want(201).shows("idempotent", "false")
 	if other.text("sale_id") == sale.text("sale_id") {
 		t.Error("two tenants have one sale")
+	}
+	conversion := owner.post("/api/v1/conversions", owner.conversion("lead-1", "notes", `"private"`)).want(201)
+	stranger.post("/api/v1/conversions", owner.conversion("lead-1")).refused(404, "partner_not_found")
+	other = stranger.post("/api/v1/conversions", stranger.conversion("lead-1")).want(201).shows("idempotent", "false")
+	if other.text("conversion_id") == conversion.text("conversion_id") {
+		t.Error("two tenants have one conversion")
 	}
 }

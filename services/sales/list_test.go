@@ -27,6 +27,18 @@ func (f *fixture) listings() map[string]listing {
 		"filtered sales": {"/api/v1/sales?partner_id=" + f.partner + "&campaign_id=" + f.campaign, "sale_id", false, func(n int) string {
 			return f.post("/api/v1/sales", f.sale(fmt.Sprint("filtered-", n))).want(201).text("sale_id")
 		}},
+		"conversions": {"/api/v1/conversions", "conversion_id", false, func(n int) string {
+			return f.post("/api/v1/conversions", f.conversion(fmt.Sprint("lead-", n))).want(201).text("conversion_id")
+		}},
+		"conversions of a type": {"/api/v1/conversions?type=lead", "conversion_id", false, func(n int) string {
+			return f.post("/api/v1/conversions", f.conversion(fmt.Sprint("conversions of a type ", n))).want(201).text("conversion_id")
+		}},
+		"conversions of a campaign": {"/api/v1/conversions?campaign_id=" + f.campaign + "&type=lead", "conversion_id", false, func(n int) string {
+			return f.post("/api/v1/conversions", f.conversion(fmt.Sprint("conversions of a campaign ", n))).want(201).text("conversion_id")
+		}},
+		"conversions of a partner": {"/api/v1/conversions?partner_id=" + f.partner + "&type=lead", "conversion_id", false, func(n int) string {
+			return f.post("/api/v1/conversions", f.conversion(fmt.Sprint("conversions of a partner ", n))).want(201).text("conversion_id")
+		}},
 		"partners":          {"/api/v1/partners", "partner_id", false, partner},
 		"filtered partners": {"/api/v1/partners?status=pending&email=a@example.com", "partner_id", false, func(n int) string { return partner(1000 + n) }},
 		"campaigns": {"/api/v1/campaigns", "campaign_id", false, func(int) string {

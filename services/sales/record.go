@@ -8,7 +8,6 @@ import (
 
 	"partilha.dev/pkg/auth"
 	"partilha.dev/pkg/event"
-	"partilha.dev/pkg/fault"
 	"partilha.dev/pkg/money"
 	"partilha.dev/pkg/openapi"
 	"partilha.dev/pkg/trace"
@@ -54,57 +53,27 @@ func (s *Service) recordSale(call *web.Call) (web.Answer, error) {
 	}, nil
 }
 
-// decideWithin bounds for how long one report is decided anew while the catalogue keeps
-// changing under it.
-const decideWithin = 5 * time.Second
-
 // record records the reported sale, or finds the one that the same external_ref
-// recorded before; fresh tells which. Everything that may refuse the sale is looked
-// at only after no earlier sale was found.
-//
-// The decision is taken from memory and verified by the statement that records the
-// sale. If the catalogue has changed meanwhile, the key and the terms are read again
-// and the report is decided anew.
+// recorded before; fresh tells which.
 func (s *Service) record(ctx context.Context, credential auth.Credential, tenant uuid.UUID, r report) (known sale, fresh bool, err error) {
 	now := s.deps.Now()
-	for deadline := time.Now().Add(decideWithin); time.Now().Before(deadline); {
-		key, version, ok := s.catalogue.recall(credential.KeyID)
-		if !ok || key.Admit(credential, auth.SalesWrite, now) != nil {
-			fresh, _, err := s.catalogue.readKey(ctx, credential.KeyID)
+	return decide(ctx, s, decision[sale]{
+		credential: credential, tenant: tenant, now: now, named: r.offerKey(), dated: "sold_at", at: r.soldAt(now),
+		find: func(ctx context.Context) (sale, bool, error) {
+			return findSale(ctx, s.deps.Pool, tenant, r.ExternalRef)
+		},
+		record: func(ctx context.Context, version int64, terms offer) (*sale, bool, error) {
+			entry, err := newEntry(ctx, tenant, version, r, terms, now)
 			if err != nil {
-				return sale{}, false, err
+				return nil, false, err
 			}
-			if err := fresh.Admit(credential, auth.SalesWrite, now); err != nil {
-				return sale{}, false, err
+			outcome, err := s.recorder.submit(ctx, entry)
+			if outcome.recorded {
+				return &entry.sale, true, err
 			}
-			continue
-		}
-		terms, offeredAt, ok := s.catalogue.offer(tenant, r.offerKey())
-		if !ok || terms.refuses(r, now) != nil {
-			known, found, err := s.considerAnew(ctx, tenant, r, now)
-			if err != nil || found {
-				return known, false, err
-			}
-			continue
-		}
-		if offeredAt != version {
-			continue // the snapshot was replaced between the two look-ups
-		}
-		entry, err := newEntry(ctx, tenant, version, r, terms, now)
-		if err != nil {
-			return sale{}, false, err
-		}
-		switch outcome, err := s.recorder.submit(ctx, entry); {
-		case err != nil:
-			return sale{}, false, err
-		case outcome.recorded:
-			return entry.sale, true, nil
-		case outcome.known != nil:
-			return *outcome.known, false, nil
-		}
-		s.catalogue.outdated(tenant, version)
-	}
-	return sale{}, false, fault.New(fault.Unavailable, "unavailable", "the catalogue is changing too fast; repeat the same call")
+			return outcome.known, false, err
+		},
+	})
 }
 
 // newEntry decides the sale and its commission and fixes the event that tells of them.
@@ -133,12 +102,9 @@ func newEntry(ctx context.Context, tenant uuid.UUID, version int64, r report, te
 	return e, err
 }
 
-func (r report) offerKey() offerKey { return offerKey{r.ReferralCode, r.CampaignID, r.PlanID} }
+func (r report) offerKey() offerKey {
+	return offerKey{r.ReferralCode, r.CampaignID, uuid.NullUUID{UUID: r.PlanID, Valid: true}}
+}
 
 // soldAt is when the sale was made: now, unless the report says otherwise.
-func (r report) soldAt(now time.Time) time.Time {
-	if r.SoldAt == nil {
-		return now
-	}
-	return r.SoldAt.Time
-}
+func (r report) soldAt(now time.Time) time.Time { return orElse(instant(r.SoldAt), now) }

@@ -31,7 +31,7 @@ func (f *fixture) decided() func(ref string) *entry {
 	f.t.Helper()
 	tenant := uuid.MustParse(f.tenant)
 	r := report{ReferralCode: f.code, CampaignID: uuid.MustParse(f.campaign), PlanID: uuid.MustParse(f.plan), Amount: money.BRL(100_50)}
-	terms, version, refusal, err := f.service.considerTerms(f.t.Context(), tenant, r)
+	terms, version, refusal, err := f.service.considerTerms(f.t.Context(), tenant, r.offerKey())
 	if err != nil || refusal != nil {
 		f.t.Fatal(err, refusal)
 	}

@@ -25,18 +25,23 @@ const findSaleQuery = `select ` + saleColumns + ` from sales where tenant_id = $
 
 // findSale returns the sale that the reference recorded, if there is one.
 func findSale(ctx context.Context, pool *pgxpool.Pool, tenant uuid.UUID, externalRef string) (sale, bool, error) {
-	rows, err := pool.Query(ctx, findSaleQuery, tenant, externalRef)
+	return find(ctx, pool, scanSale, findSaleQuery, tenant, externalRef)
+}
+
+// find returns the one row of the query, if there is one.
+func find[T any](ctx context.Context, pool *pgxpool.Pool, scan pgx.RowToFunc[T], query string, args ...any) (row T, found bool, err error) {
+	rows, err := pool.Query(ctx, query, args...)
 	if err != nil {
-		return sale{}, false, fmt.Errorf("find sale: %w", postgres.Explain(err))
+		return row, false, fmt.Errorf("read %T: %w", row, postgres.Explain(err))
 	}
-	s, err := pgx.CollectExactlyOneRow(rows, scanSale)
+	row, err = pgx.CollectExactlyOneRow(rows, scan)
 	if postgres.Absent(err) {
-		return sale{}, false, nil
+		return row, false, nil
 	}
 	if err != nil {
-		return sale{}, false, fmt.Errorf("find sale: %w", postgres.Explain(err))
+		return row, false, fmt.Errorf("read %T: %w", row, postgres.Explain(err))
 	}
-	return s, true, nil
+	return row, true, nil
 }
 
 const findSalesQuery = `
@@ -73,13 +78,9 @@ func findSales(ctx context.Context, pool *pgxpool.Pool, batch []*entry, rest []i
 }
 
 // differences names the members of a repeat that do not say what the first report
-// said, in alphabetical order. Values are compared, not spellings, and leaving
-// sold_at out is no difference.
-func (s sale) differences(r report) (names []string) {
-	for _, member := range []struct {
-		name string
-		same bool
-	}{
+// said. Values are compared, not spellings, and leaving sold_at out is no difference.
+func (s sale) differences(r report) []string {
+	return unequal([]comparison{
 		{"amount_brl", s.Amount == r.Amount},
 		{"campaign_id", s.CampaignID == r.CampaignID},
 		{"customer_ref", equal(s.CustomerRef, r.CustomerRef)},
@@ -87,12 +88,24 @@ func (s sale) differences(r report) (names []string) {
 		{"plan_id", s.PlanID == r.PlanID},
 		{"referral_code", s.ReferralCode == r.ReferralCode},
 		{"sold_at", r.SoldAt == nil || s.SoldAt.Equal(r.SoldAt.Time)},
-	} {
-		if !member.same {
-			names = append(names, member.name)
+	})
+}
+
+// comparison tells of one member whether a repeat says the same as the first report.
+type comparison struct {
+	member string
+	same   bool
+}
+
+// unequal are the members that are not the same, in the order in which they are given:
+// the alphabet's.
+func unequal(comparisons []comparison) (members []string) {
+	for _, c := range comparisons {
+		if !c.same {
+			members = append(members, c.member)
 		}
 	}
-	return names
+	return members
 }
 
 func equal[T comparable](a, b *T) bool {

@@ -18,6 +18,10 @@ func (s *Service) routes() []web.Route {
 		{Method: "GET", Pattern: "/api/v1/sales", Access: read, Handle: s.listSales},
 		{Method: "GET", Pattern: "/api/v1/sales/{sale_id}", Access: read, Handle: s.getSale},
 
+		{Method: "POST", Pattern: "/api/v1/conversions", Access: report, Handle: s.recordConversion},
+		{Method: "GET", Pattern: "/api/v1/conversions", Access: read, Handle: s.listConversions},
+		{Method: "GET", Pattern: "/api/v1/conversions/{conversion_id}", Access: read, Handle: s.getConversion},
+
 		{Method: "POST", Pattern: "/api/v1/partners", Access: edit, Handle: s.createPartner},
 		{Method: "GET", Pattern: "/api/v1/partners", Access: browse, Handle: s.listPartners},
 		{Method: "GET", Pattern: "/api/v1/partners/{partner_id}", Access: browse, Handle: s.getPartner},

@@ -84,14 +84,15 @@ func (s *Service) listSales(call *web.Call) (web.Answer, error) {
 }
 
 // list answers one page of rows of the caller's tenant, newest first. The query takes
-// tenant_id, after and limit beside its filters.
+// tenant_id, after and limit beside its filters. No plan of it is kept: it is planned for
+// the filters that this call gives, so that each of them is looked up in its index.
 func list[T any](s *Service, call *web.Call, scan pgx.RowToFunc[T], id func(T) uuid.UUID, query string, filters pgx.NamedArgs) (web.Answer, error) {
 	page, err := call.Page()
 	if err != nil {
 		return web.Answer{}, err
 	}
 	filters["tenant_id"], filters["after"], filters["limit"] = call.Tenant(), page.After, page.Limit+1
-	rows, err := s.deps.Pool.Query(call.Context(), query, filters)
+	rows, err := s.deps.Pool.Query(call.Context(), query, pgx.QueryExecModeCacheDescribe, filters)
 	if err != nil {
 		return web.Answer{}, fmt.Errorf("list: %w", postgres.Explain(err))
 	}
@@ -104,16 +105,12 @@ func list[T any](s *Service, call *web.Call, scan pgx.RowToFunc[T], id func(T) u
 
 // getOne answers the one row that the query finds, or 404.
 func getOne[T any](s *Service, call *web.Call, scan pgx.RowToFunc[T], query string, args ...any) (web.Answer, error) {
-	rows, err := s.deps.Pool.Query(call.Context(), query, args...)
+	row, found, err := find(call.Context(), s.deps.Pool, scan, query, args...)
 	if err != nil {
-		return web.Answer{}, fmt.Errorf("read: %w", postgres.Explain(err))
+		return web.Answer{}, err
 	}
-	found, err := pgx.CollectExactlyOneRow(rows, scan)
-	if postgres.Absent(err) {
+	if !found {
 		return web.Answer{}, web.NotFound()
 	}
-	if err != nil {
-		return web.Answer{}, fmt.Errorf("read: %w", postgres.Explain(err))
-	}
-	return web.Answer{Status: 200, Body: found}, nil
+	return web.Answer{Status: 200, Body: row}, nil
 }

@@ -1,6 +1,6 @@
-// Package sales is where a sale becomes a fact: it keeps a tenant's catalogue of
-// partners, campaigns, plans and links, records every reported sale exactly once,
-// and decides its commission in the same transaction.
+// Package sales is where a sale or a conversion becomes a fact: it keeps a tenant's
+// catalogue of partners, campaigns, plans and links, records whatever is reported
+// exactly once, and decides its commission in the same transaction.
 //
 // It is the only service that payment systems call, and it answers without asking
 // any other: everything downstream follows from the events in its outbox.
@@ -73,7 +73,7 @@ func New(_ context.Context, config Config, deps service.Deps) (*Service, error) 
 	return s, nil
 }
 
-// Handler answers the catalogue, the sales, and the system's own addresses.
+// Handler answers the catalogue, the sales, the conversions, and the system's own addresses.
 func (s *Service) Handler() http.Handler { return s.handler }
 
 // Run records queued sales, publishes events and announces keys until ctx ends. A

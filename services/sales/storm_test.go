@@ -1,11 +1,36 @@
 package sales
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
 	"testing"
 )
+
+// together makes calls of which none begins before all are ready to.
+func (f *fixture) together(calls int, call func(i int) (*response, error)) []*response {
+	f.t.Helper()
+	answers := make([]*response, calls)
+	errs := make([]error, calls)
+	var ready, done sync.WaitGroup
+	begin := make(chan struct{})
+	for i := range calls {
+		ready.Add(1)
+		done.Go(func() {
+			ready.Done()
+			<-begin
+			answers[i], errs[i] = call(i)
+		})
+	}
+	ready.Wait()
+	close(begin)
+	done.Wait()
+	if err := errors.Join(errs...); err != nil {
+		f.t.Fatal(err)
+	}
+	return answers
+}
 
 func TestOfSixtyFourCallsAtOnceExactlyOneRecords(t *testing.T) {
 	t.Parallel()
@@ -14,27 +39,10 @@ func TestOfSixtyFourCallsAtOnceExactlyOneRecords(t *testing.T) {
 	replicas := []*fixture{f, f.replica()}
 	for ref := range refs {
 		body := f.sale(fmt.Sprint("order-", ref))
-		answers := make([]*response, calls)
-		errs := make([]error, calls)
-		var ready, done sync.WaitGroup
-		begin := make(chan struct{})
-		for i := range calls {
-			ready.Add(1)
-			done.Go(func() {
-				ready.Done()
-				<-begin
-				answers[i], errs[i] = replicas[i%len(replicas)].report(body)
-			})
-		}
-		ready.Wait()
-		close(begin)
-		done.Wait()
+		answers := f.together(calls, func(i int) (*response, error) { return replicas[i%len(replicas)].report(body) })
 		firsts := 0
 		var receipt string
-		for i, answer := range answers {
-			if errs[i] != nil {
-				t.Fatal(errs[i])
-			}
+		for _, answer := range answers {
 			if answer.StatusCode == 201 {
 				firsts++
 				answer.shows("idempotent", "false", "commission_amount_brl", "5.03")

@@ -46,7 +46,7 @@ func TestEveryStreamIsHeardAndNothingInternal(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]string{
-		"sale.recorded": "webhooks-sales", "commission.available": "webhooks-commissions",
+		"sale.recorded": "webhooks-sales", "conversion.recorded": "webhooks-sales", "commission.available": "webhooks-commissions",
 		"withdrawal.requested": "webhooks-commissions", "goal.reached": "webhooks-goals",
 	} {
 		if heard[name] != want {

@@ -112,3 +112,28 @@ create table sales (
     primary key (tenant_id, sale_id),
     constraint sales_external_ref unique (tenant_id, external_ref)
 );
+
+-- A conversion refers to the catalogue as a sale does.
+create table conversions (
+    tenant_id           uuid        not null,
+    conversion_id       uuid        not null,
+    external_ref        text        collate "C" not null,
+    type                text        not null check (type in ('lead', 'signup', 'trial', 'custom')),
+    referral_code       text        collate "C" not null,
+    partner_id          uuid        not null,
+    campaign_id         uuid        not null,
+    plan_id             uuid,
+    value_centavos      bigint      check (value_centavos between 1 and 99999999999),
+    commission_id       uuid,
+    commission_centavos bigint      check (commission_centavos > 0),
+    occurred_at         timestamptz not null,
+    customer_ref        text,
+    notes               text,
+    created_at          timestamptz not null,
+    primary key (tenant_id, conversion_id),
+    constraint conversions_external_ref unique (tenant_id, external_ref),
+    constraint conversions_commission check ((commission_id is null) = (commission_centavos is null) and (commission_id is null or plan_id is not null))
+);
+create index conversions_partner on conversions (tenant_id, partner_id, conversion_id);
+create index conversions_campaign on conversions (tenant_id, campaign_id, conversion_id);
+create index conversions_type on conversions (tenant_id, type, conversion_id);
