@@ -189,6 +189,13 @@ func (f *fixture) sale(ref string, changes ...string) string {
 	return body.String() + "}"
 }
 
+// sell records a sale and returns its id and the address of its refunds.
+func (f *fixture) sell(ref string, changes ...string) (saleID, refunds string) {
+	f.t.Helper()
+	saleID = f.post("/api/v1/sales", f.sale(ref, changes...)).want(201).text("sale_id")
+	return saleID, "/api/v1/sales/" + saleID + "/refunds"
+}
+
 func quoted(text string) string {
 	raw, err := json.Marshal(text)
 	if err != nil {

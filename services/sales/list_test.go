@@ -27,6 +27,12 @@ func (f *fixture) listings() map[string]listing {
 		"filtered sales": {"/api/v1/sales?partner_id=" + f.partner + "&campaign_id=" + f.campaign, "sale_id", false, func(n int) string {
 			return f.post("/api/v1/sales", f.sale(fmt.Sprint("filtered-", n))).want(201).text("sale_id")
 		}},
+		"sales of a span": {"/api/v1/sales?sold_from=2026-01-01T00:00:00Z&sold_to=2090-01-01T00:00:00Z", "sale_id", false, func(n int) string {
+			return f.post("/api/v1/sales", f.sale(fmt.Sprint("spanned-", n))).want(201).text("sale_id")
+		}},
+		"sales of one moment": {"/api/v1/sales?sold_to=2026-01-01T00:00:00Z", "sale_id", false, func(n int) string {
+			return f.post("/api/v1/sales", f.sale(fmt.Sprint("at once-", n), "sold_at", `"2025-12-31T23:59:59.999999Z"`)).want(201).text("sale_id")
+		}},
 		"partners":          {"/api/v1/partners", "partner_id", false, partner},
 		"filtered partners": {"/api/v1/partners?status=pending&email=a@example.com", "partner_id", false, func(n int) string { return partner(1000 + n) }},
 		"campaigns": {"/api/v1/campaigns", "campaign_id", false, func(int) string {

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"partilha.dev/pkg/postgres"
@@ -25,18 +24,11 @@ const findSaleQuery = `select ` + saleColumns + ` from sales where tenant_id = $
 
 // findSale returns the sale that the reference recorded, if there is one.
 func findSale(ctx context.Context, pool *pgxpool.Pool, tenant uuid.UUID, externalRef string) (sale, bool, error) {
-	rows, err := pool.Query(ctx, findSaleQuery, tenant, externalRef)
+	s, found, err := one(ctx, pool, scanSale, findSaleQuery, tenant, externalRef)
 	if err != nil {
-		return sale{}, false, fmt.Errorf("find sale: %w", postgres.Explain(err))
+		return sale{}, false, fmt.Errorf("find sale: %w", err)
 	}
-	s, err := pgx.CollectExactlyOneRow(rows, scanSale)
-	if postgres.Absent(err) {
-		return sale{}, false, nil
-	}
-	if err != nil {
-		return sale{}, false, fmt.Errorf("find sale: %w", postgres.Explain(err))
-	}
-	return s, true, nil
+	return s, found, nil
 }
 
 const findSalesQuery = `
@@ -73,23 +65,31 @@ func findSales(ctx context.Context, pool *pgxpool.Pool, batch []*entry, rest []i
 }
 
 // differences names the members of a repeat that do not say what the first report
-// said, in alphabetical order. Values are compared, not spellings, and leaving
-// sold_at out is no difference.
-func (s sale) differences(r report) (names []string) {
-	for _, member := range []struct {
-		name string
-		same bool
-	}{
-		{"amount_brl", s.Amount == r.Amount},
-		{"campaign_id", s.CampaignID == r.CampaignID},
-		{"customer_ref", equal(s.CustomerRef, r.CustomerRef)},
-		{"notes", equal(s.Notes, r.Notes)},
-		{"plan_id", s.PlanID == r.PlanID},
-		{"referral_code", s.ReferralCode == r.ReferralCode},
-		{"sold_at", r.SoldAt == nil || s.SoldAt.Equal(r.SoldAt.Time)},
-	} {
-		if !member.same {
-			names = append(names, member.name)
+// said. Values are compared, not spellings, and leaving sold_at out is no difference.
+func (s sale) differences(r report) []string {
+	return differing(
+		compared{"amount_brl", s.Amount == r.Amount},
+		compared{"campaign_id", s.CampaignID == r.CampaignID},
+		compared{"customer_ref", equal(s.CustomerRef, r.CustomerRef)},
+		compared{"notes", equal(s.Notes, r.Notes)},
+		compared{"plan_id", s.PlanID == r.PlanID},
+		compared{"referral_code", s.ReferralCode == r.ReferralCode},
+		compared{"sold_at", r.SoldAt == nil || s.SoldAt.Equal(r.SoldAt.Time)},
+	)
+}
+
+// compared is a member of a repeat, and whether it says what the first call said.
+type compared struct {
+	member string
+	same   bool
+}
+
+// differing are the names of the members that are not the same, in the order given,
+// which is the alphabetical one.
+func differing(members ...compared) (names []string) {
+	for _, m := range members {
+		if !m.same {
+			names = append(names, m.member)
 		}
 	}
 	return names

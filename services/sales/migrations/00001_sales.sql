@@ -112,3 +112,13 @@ create table sales (
     primary key (tenant_id, sale_id),
     constraint sales_external_ref unique (tenant_id, external_ref)
 );
+
+-- Every index below is written with every sale, so there are only these three, and all of
+-- them in the order in which the list of sales is read: by when they were sold. In this
+-- order one index serves a filter alone, a filter with a span of time, and the pages of
+-- both; in the order of sale_id a span would need a further index beside each. A
+-- reference finds one sale at most, whatever else is asked for, and a partner's sales in
+-- one campaign are picked from the partner's: neither is worth an index more.
+create index sales_sold on sales (tenant_id, sold_at, sale_id);
+create index sales_partner on sales (tenant_id, partner_id, sold_at, sale_id);
+create index sales_campaign on sales (tenant_id, campaign_id, sold_at, sale_id);
