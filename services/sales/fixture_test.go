@@ -168,10 +168,19 @@ func (f *fixture) fill() {
 // sale is the body of a valid report, with members changed or, where the value is
 // empty, left out. Values are raw JSON.
 func (f *fixture) sale(ref string, changes ...string) string {
-	members := map[string]string{
+	return body(map[string]string{
 		"referral_code": quoted(f.code), "campaign_id": quoted(f.campaign), "plan_id": quoted(f.plan),
 		"amount_brl": "100.50", "external_ref": quoted(ref),
-	}
+	}, changes)
+}
+
+// refundOf is the body of a valid refund, with members changed as those of a sale are.
+func refundOf(ref, amount string, changes ...string) string {
+	return body(map[string]string{"external_ref": quoted(ref), "amount_brl": amount}, changes)
+}
+
+// body is a JSON object of the members after the changes.
+func body(members map[string]string, changes []string) string {
 	for i := 0; i < len(changes); i += 2 {
 		members[changes[i]] = changes[i+1]
 	}
@@ -238,7 +247,7 @@ func (f *fixture) rows(table string) (n int) {
 func (f *fixture) content() map[string]string {
 	f.t.Helper()
 	content := map[string]string{}
-	for _, table := range []string{"tenants", "api_keys", "partners", "campaigns", "plans", "links", "sales", "outbox"} {
+	for _, table := range []string{"tenants", "api_keys", "partners", "campaigns", "plans", "links", "sales", "refunds", "outbox"} {
 		var rows string
 		query := "select coalesce(string_agg(line, E'\\n' order by line), '') from (select (to_jsonb(r) - 'last_used_at')::text as line from " + table + " r) rows"
 		if err := f.deps.Pool.QueryRow(f.t.Context(), query).Scan(&rows); err != nil {

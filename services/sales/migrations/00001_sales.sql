@@ -122,3 +122,18 @@ create table sales (
 create index sales_sold on sales (tenant_id, sold_at, sale_id);
 create index sales_partner on sales (tenant_id, partner_id, sold_at, sale_id);
 create index sales_campaign on sales (tenant_id, campaign_id, sold_at, sale_id);
+
+create table refunds (
+    tenant_id                    uuid        not null,
+    refund_id                    uuid        not null,
+    sale_id                      uuid        not null,
+    external_ref                 text        collate "C" not null,
+    amount_centavos              bigint      not null check (amount_centavos > 0),
+    commission_reversed_centavos bigint      not null check (commission_reversed_centavos between 0 and amount_centavos),
+    reason                       text,
+    created_at                   timestamptz not null,
+    primary key (tenant_id, refund_id),
+    constraint refunds_external_ref unique (tenant_id, external_ref),
+    foreign key (tenant_id, sale_id) references sales
+);
+create index refunds_sale on refunds (tenant_id, sale_id, refund_id);
