@@ -14,6 +14,8 @@ import (
 // id, and for one that never existed.
 var hidden = []struct{ method, path, body string }{
 	{"GET", "/api/v1/sales/{sale}", ""},
+	{"GET", "/api/v1/sales/{sale}/refunds", ""},
+	{"POST", "/api/v1/sales/{sale}/refunds", `{"amount_brl":1,"external_ref":"x"}`},
 	{"GET", "/api/v1/partners/{partner}", ""},
 	{"PATCH", "/api/v1/partners/{partner}", `{"name":"mine"}`},
 	{"GET", "/api/v1/campaigns/{campaign}", ""},

@@ -75,6 +75,26 @@ type ConversionRecorded struct {
 // EventName is conversion.recorded.
 func (ConversionRecorded) EventName() string { return NameConversionRecorded }
 
+// SaleRefunded tells that a part of a sale, or all of it, was given back, and what of
+// its commission was taken back with it. Both were decided together and are final.
+type SaleRefunded struct {
+	RefundID           uuid.UUID `json:"refund_id"`
+	SaleID             uuid.UUID `json:"sale_id"`
+	PartnerID          uuid.UUID `json:"partner_id"`
+	CampaignID         uuid.UUID `json:"campaign_id"`
+	CommissionID       uuid.UUID `json:"commission_id"`
+	Amount             money.BRL `json:"amount_brl"`
+	CommissionReversed money.BRL `json:"commission_reversed_brl"` // by this refund alone
+	RefundedTotal      money.BRL `json:"refunded_total_brl"`      // of the sale, this refund included
+	SaleAmount         money.BRL `json:"sale_amount_brl"`
+	CommissionAmount   money.BRL `json:"commission_amount_brl"` // as it was earned, before any refund
+	SoldAt             time.Time `json:"sold_at"`
+	RefundedAt         time.Time `json:"refunded_at"`
+}
+
+// EventName is sale.refunded.
+func (SaleRefunded) EventName() string { return NameSaleRefunded }
+
 // PartnerCreated tells that a partner joined a tenant's programme.
 type PartnerCreated struct {
 	PartnerID    uuid.UUID `json:"partner_id"`

@@ -16,6 +16,7 @@ var (
 	partner  = uuid.MustParse("01920000-0000-7000-8000-000000000002")
 	campaign = uuid.MustParse("01920000-0000-7000-8000-000000000003")
 	plan     = uuid.MustParse("01920000-0000-7000-8000-000000000004")
+	refund   = uuid.MustParse("01920000-0000-7000-8000-000000000005")
 	moment   = time.Date(2026, 8, 14, 23, 59, 58, 120_000_000, time.UTC)
 	later    = time.Date(2026, 9, 1, 0, 0, 0, 0, time.UTC)
 	reward   = money.BRL(25_000)
@@ -39,6 +40,12 @@ func samples(t testing.TB) map[string]sample {
 				Value: &reward, CommissionID: &thing, CommissionAmount: &earned, OccurredAt: moment,
 			},
 			event.ConversionRecorded{ConversionID: thing, PartnerID: partner, CampaignID: campaign, Type: "lead", ExternalRef: "l", OccurredAt: later},
+		),
+		event.NameSaleRefunded: sampleOf(t,
+			event.SaleRefunded{
+				RefundID: refund, SaleID: thing, PartnerID: partner, CampaignID: campaign, CommissionID: plan, Amount: 5_025, CommissionReversed: 252,
+				RefundedTotal: 7_000, SaleAmount: 10_050, CommissionAmount: 503, SoldAt: moment, RefundedAt: later,
+			},
 		),
 		event.NamePartnerCreated: sampleOf(t,
 			event.PartnerCreated{PartnerID: partner, Name: "João", ReferralCode: "JOAO-10", Status: "active", CreatedAt: moment},

@@ -1,9 +1,9 @@
-// Package money holds amounts, percentages and the one rule that rounds a commission.
+// Package money holds amounts, percentages and the one rule by which they are rounded.
 //
 // An amount is a whole number of centavos ([BRL]) and a percentage a whole number of
 // ten-thousandths of a percent ([Pct]), so adding and comparing them is integer
 // arithmetic and exact. Both are read from and written as JSON number tokens without
-// ever passing through binary floating point. [Percent] is the only function that rounds.
+// ever passing through binary floating point. Only [Percent] and [Share] round.
 //
 // Tokens may come from anybody. Reading one takes time in proportion to its length and no
 // more: the power of ten that an exponent stands for is compared, never written out.

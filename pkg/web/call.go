@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/go-chi/chi/v5"
@@ -16,6 +17,7 @@ import (
 
 	"partilha.dev/pkg/auth"
 	"partilha.dev/pkg/fault"
+	"partilha.dev/pkg/openapi"
 )
 
 // maxBody is how many bytes a request's body may have.
@@ -99,6 +101,20 @@ func (c *Call) QueryChoice(name string, choices ...string) (*string, error) {
 		return nil, fault.InvalidParameter(name, "must be one of "+strings.Join(choices, ", "))
 	}
 	return text, nil
+}
+
+// QueryTime is the query's parameter of that name, which must be a date and time with
+// an offset; nil where it is absent.
+func (c *Call) QueryTime(name string) (*time.Time, error) {
+	text := c.QueryText(name)
+	if text == nil {
+		return nil, nil
+	}
+	at, err := openapi.ParseTime(*text)
+	if err != nil {
+		return nil, fault.InvalidParameter(name, "must be a date and time with an offset, such as 2026-03-01T12:00:00Z")
+	}
+	return &at, nil
 }
 
 func parseID(name, text string) (uuid.UUID, error) {

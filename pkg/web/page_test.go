@@ -8,8 +8,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
+
+	"partilha.dev/pkg/fault"
 )
 
 // fill gives the shop's lists n rows, newest first.
@@ -160,7 +163,7 @@ func TestAnAddressWithoutParametersSaysSo(t *testing.T) {
 
 func TestQueryParametersAreReadAsTheyAreMeant(t *testing.T) {
 	const id = "0197f0a2-1111-7abc-8def-0123456789ab"
-	call := &Call{Request: httptest.NewRequest("GET", "/?id="+id+"&bad=x&status=open&name=a%20b&empty=", nil)}
+	call := &Call{Request: httptest.NewRequest("GET", "/?id="+id+"&bad=x&status=open&name=a%20b&empty=&at=2026-03-01T12:00:00.25-03:00&day=2026-03-01", nil)}
 	if text := call.QueryText("name"); text == nil || *text != "a b" {
 		t.Error("text")
 	}
@@ -178,6 +181,17 @@ func TestQueryParametersAreReadAsTheyAreMeant(t *testing.T) {
 	}
 	if _, err := call.QueryID("bad"); err == nil {
 		t.Error("a bad id")
+	}
+	if got, err := call.QueryTime("at"); err != nil || got == nil || !got.Equal(time.Date(2026, 3, 1, 15, 0, 0, 250_000_000, time.UTC)) {
+		t.Error("time", got, err)
+	}
+	if got, err := call.QueryTime("absent"); err != nil || got != nil {
+		t.Error("an absent time", got, err)
+	}
+	for _, name := range []string{"day", "empty"} {
+		if _, err := call.QueryTime(name); fault.KindOf(err) != fault.Invalid {
+			t.Error("a bad time", err)
+		}
 	}
 	if got, err := call.QueryChoice("status", "open", "closed"); err != nil || got == nil || *got != "open" {
 		t.Error("choice", got, err)

@@ -119,7 +119,10 @@ func (s *shop) get(c *Call) (Answer, error) {
 	if err != nil {
 		return Answer{}, err
 	}
-	return Answer{Status: http.StatusOK, Body: map[string]any{"thing_id": id, "tenant_id": c.Tenant()}}, nil
+	return Answer{Status: http.StatusOK, Body: struct {
+		ThingID  uuid.UUID `json:"thing_id"`
+		TenantID uuid.UUID `json:"tenant_id"`
+	}{id, c.Tenant()}}, nil
 }
 
 func (s *shop) drop(*Call) (Answer, error) {

@@ -12,7 +12,6 @@ import (
 
 	"partilha.dev/pkg/event"
 	"partilha.dev/pkg/fault"
-	"partilha.dev/pkg/openapi"
 	"partilha.dev/pkg/postgres"
 	"partilha.dev/pkg/web"
 )
@@ -47,7 +46,7 @@ func (s *Service) listProgress(call *web.Call) (web.Answer, error) {
 	if err != nil {
 		return web.Answer{}, err
 	}
-	start, err := queryTime(call, "period_start")
+	start, err := call.QueryTime("period_start")
 	if err != nil {
 		return web.Answer{}, err
 	}
@@ -65,20 +64,6 @@ func (s *Service) listProgress(call *web.Call) (web.Answer, error) {
 		return web.Answer{}, err
 	}
 	return web.Cut(page, rows, func(row progressBody) uuid.UUID { return row.PartnerID }), nil
-}
-
-// queryTime is the query's parameter of that name, which must be a date and time with
-// an offset; nil where it is absent.
-func queryTime(call *web.Call, name string) (*time.Time, error) {
-	text := call.QueryText(name)
-	if text == nil {
-		return nil, nil
-	}
-	at, err := openapi.ParseTime(*text)
-	if err != nil {
-		return nil, fault.InvalidParameter(name, "must be a date and time with an offset, such as 2026-03-01T12:00:00Z")
-	}
-	return &at, nil
 }
 
 // presentStart is the start of the goal's period at the instant now.

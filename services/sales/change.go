@@ -61,17 +61,13 @@ func (s *Service) change(ctx context.Context, tenant uuid.UUID, work func(tx *po
 // store it, and shows what it is like then. Another tenant's row is not found.
 func amend[T any](s *Service, call *web.Call, id uuid.UUID, query string, scan pgx.RowToFunc[T], edit func(tx *postgres.Tx, row *T) error) (web.Answer, error) {
 	var row T
-	err := s.change(call.Context(), call.Tenant(), func(tx *postgres.Tx) error {
-		rows, err := tx.Query(call.Context(), query, call.Tenant(), id)
-		if err != nil {
+	err := s.change(call.Context(), call.Tenant(), func(tx *postgres.Tx) (err error) {
+		var found bool
+		if row, found, err = one(call.Context(), tx, scan, query, call.Tenant(), id); err != nil {
 			return fmt.Errorf("read %T: %w", row, err)
 		}
-		row, err = pgx.CollectExactlyOneRow(rows, scan)
-		if postgres.Absent(err) {
+		if !found {
 			return web.NotFound()
-		}
-		if err != nil {
-			return fmt.Errorf("read %T: %w", row, err)
 		}
 		if err := edit(tx, &row); err != nil {
 			return fmt.Errorf("change %T: %w", row, err)

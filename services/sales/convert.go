@@ -64,7 +64,11 @@ func (s *Service) convert(ctx context.Context, credential auth.Credential, tenan
 	d := decision[conversion]{
 		credential: credential, tenant: tenant, now: now, named: r.offerKey(), dated: "occurred_at", at: r.occurredAt(now),
 		find: func(ctx context.Context) (conversion, bool, error) {
-			return find(ctx, s.deps.Pool, scanConversion, findConversionQuery, tenant, r.ExternalRef)
+			c, found, err := one(ctx, s.deps.Pool, scanConversion, findConversionQuery, tenant, r.ExternalRef)
+			if err != nil {
+				return c, false, fmt.Errorf("find conversion: %w", err)
+			}
+			return c, found, nil
 		},
 	}
 	d.record = func(ctx context.Context, version int64, terms offer) (*conversion, bool, error) {
@@ -163,14 +167,14 @@ func (r conversionReport) occurredAt(now time.Time) time.Time {
 // differences names the members of a repeat that do not say what the first report
 // said. Values are compared, and leaving occurred_at out is no difference.
 func (c conversion) differences(r conversionReport) []string {
-	return unequal([]comparison{
-		{"campaign_id", c.CampaignID == r.CampaignID},
-		{"customer_ref", equal(c.CustomerRef, r.CustomerRef)},
-		{"notes", equal(c.Notes, r.Notes)},
-		{"occurred_at", r.OccurredAt == nil || c.OccurredAt.Equal(r.OccurredAt.Time)},
-		{"plan_id", equal(c.PlanID, r.PlanID)},
-		{"referral_code", c.ReferralCode == r.ReferralCode},
-		{"type", c.Type == r.kind()},
-		{"value_brl", equal(c.Value, r.Value)},
-	})
+	return differing(
+		compared{"campaign_id", c.CampaignID == r.CampaignID},
+		compared{"customer_ref", equal(c.CustomerRef, r.CustomerRef)},
+		compared{"notes", equal(c.Notes, r.Notes)},
+		compared{"occurred_at", r.OccurredAt == nil || c.OccurredAt.Equal(r.OccurredAt.Time)},
+		compared{"plan_id", equal(c.PlanID, r.PlanID)},
+		compared{"referral_code", c.ReferralCode == r.ReferralCode},
+		compared{"type", c.Type == r.kind()},
+		compared{"value_brl", equal(c.Value, r.Value)},
+	)
 }

@@ -182,6 +182,11 @@ func (f *fixture) conversion(ref string, changes ...string) string {
 	}, changes)
 }
 
+// refundOf is the body of a valid refund, with members changed as those of a sale are.
+func refundOf(ref, amount string, changes ...string) string {
+	return object(map[string]string{"external_ref": quoted(ref), "amount_brl": amount}, changes)
+}
+
 // object is a JSON object of these members, with changes given as name, value.
 func object(members map[string]string, changes []string) string {
 	for i := 0; i < len(changes); i += 2 {
@@ -199,6 +204,13 @@ func object(members map[string]string, changes []string) string {
 		fmt.Fprintf(&body, "%q:%s", name, value)
 	}
 	return body.String() + "}"
+}
+
+// sell records a sale and returns its id and the address of its refunds.
+func (f *fixture) sell(ref string, changes ...string) (saleID, refunds string) {
+	f.t.Helper()
+	saleID = f.post("/api/v1/sales", f.sale(ref, changes...)).want(201).text("sale_id")
+	return saleID, "/api/v1/sales/" + saleID + "/refunds"
 }
 
 func quoted(text string) string {
@@ -243,7 +255,7 @@ func (f *fixture) rows(table string) (n int) {
 func (f *fixture) content() map[string]string {
 	f.t.Helper()
 	content := map[string]string{}
-	for _, table := range []string{"tenants", "api_keys", "partners", "campaigns", "plans", "links", "sales", "conversions", "outbox"} {
+	for _, table := range []string{"tenants", "api_keys", "partners", "campaigns", "plans", "links", "sales", "refunds", "conversions", "outbox"} {
 		var rows string
 		query := "select coalesce(string_agg(line, E'\\n' order by line), '') from (select (to_jsonb(r) - 'last_used_at')::text as line from " + table + " r) rows"
 		if err := f.deps.Pool.QueryRow(f.t.Context(), query).Scan(&rows); err != nil {

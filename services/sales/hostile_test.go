@@ -160,6 +160,7 @@ func TestWhatHTTPItselfForbidsIsRefused(t *testing.T) {
 		}{
 			"a method that a list has not":     {method: "DELETE", path: "/api/v1/sales", status: 405, code: "method_not_allowed", allow: "GET, POST"},
 			"a method that a sale has not":     {method: "PATCH", path: "/api/v1/sales/" + f.plan, status: 405, code: "method_not_allowed", allow: "GET"},
+			"a method that refunds have not":   {method: "DELETE", path: "/api/v1/sales/" + f.plan + "/refunds", status: 405, code: "method_not_allowed", allow: "GET, POST"},
 			"a method that a link has not":     {method: "POST", path: f.link, status: 405, code: "method_not_allowed", allow: "PUT, DELETE"},
 			"an unknown path":                  {path: "/api/v1/nothing", status: 404, code: "not_found"},
 			"the root":                         {path: "/", status: 404, code: "not_found"},

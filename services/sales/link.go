@@ -96,7 +96,7 @@ func scanLink(row pgx.CollectableRow) (l linkedPartner, err error) {
 
 // listLinks answers GET /api/v1/campaigns/{campaign_id}/partners, the last linked first.
 func (s *Service) listLinks(call *web.Call) (web.Answer, error) {
-	campaignID, err := s.existingCampaign(call)
+	campaignID, err := s.existing(call, "campaign_id", campaignExistsQuery)
 	if err != nil {
 		return web.Answer{}, err
 	}

@@ -17,6 +17,7 @@ type listing struct {
 
 func (f *fixture) listings() map[string]listing {
 	plans := "/api/v1/campaigns/" + f.campaign + "/plans"
+	refunds := "/api/v1/sales/" + f.post("/api/v1/sales", f.sale("refunded", "sold_at", `"2025-06-01T00:00:00Z"`)).want(201).text("sale_id") + "/refunds"
 	partner := func(n int) string {
 		return f.post("/api/v1/partners", fmt.Sprintf(`{"name":"x","referral_code":"c%d","email":"a@example.com","status":"pending"}`, n)).want(201).text("partner_id")
 	}
@@ -38,6 +39,15 @@ func (f *fixture) listings() map[string]listing {
 		}},
 		"conversions of a partner": {"/api/v1/conversions?partner_id=" + f.partner + "&type=lead", "conversion_id", false, func(n int) string {
 			return f.post("/api/v1/conversions", f.conversion(fmt.Sprint("conversions of a partner ", n))).want(201).text("conversion_id")
+		}},
+		"sales of a span": {"/api/v1/sales?sold_from=2026-01-01T00:00:00Z&sold_to=2090-01-01T00:00:00Z", "sale_id", false, func(n int) string {
+			return f.post("/api/v1/sales", f.sale(fmt.Sprint("spanned-", n))).want(201).text("sale_id")
+		}},
+		"sales of one moment": {"/api/v1/sales?sold_to=2026-01-01T00:00:00Z", "sale_id", false, func(n int) string {
+			return f.post("/api/v1/sales", f.sale(fmt.Sprint("at once-", n), "sold_at", `"2025-12-31T23:59:59.999999Z"`)).want(201).text("sale_id")
+		}},
+		"refunds": {refunds, "refund_id", false, func(n int) string {
+			return f.post(refunds, refundOf(fmt.Sprint("return-", n), "0.01")).want(201).text("refund_id")
 		}},
 		"partners":          {"/api/v1/partners", "partner_id", false, partner},
 		"filtered partners": {"/api/v1/partners?status=pending&email=a@example.com", "partner_id", false, func(n int) string { return partner(1000 + n) }},

@@ -2,7 +2,6 @@ package sales
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/google/uuid"
@@ -92,31 +91,11 @@ order by plan_id desc limit @limit`
 
 // listPlans answers GET /api/v1/campaigns/{campaign_id}/plans.
 func (s *Service) listPlans(call *web.Call) (web.Answer, error) {
-	campaignID, err := s.existingCampaign(call)
+	campaignID, err := s.existing(call, "campaign_id", campaignExistsQuery)
 	if err != nil {
 		return web.Answer{}, err
 	}
 	return list(s, call, scanPlan, func(p plan) uuid.UUID { return p.PlanID }, listPlansQuery, pgx.NamedArgs{"campaign_id": campaignID})
-}
-
-// existingCampaign is the campaign that the path of a list names; 404 if the tenant
-// has none of that id.
-func (s *Service) existingCampaign(call *web.Call) (uuid.UUID, error) {
-	id, err := call.PathID("campaign_id")
-	if err != nil {
-		return id, err
-	}
-	if err := call.Query("limit", "cursor"); err != nil {
-		return id, err
-	}
-	var exists bool
-	if err := s.deps.Pool.QueryRow(call.Context(), campaignExistsQuery, call.Tenant(), id).Scan(&exists); err != nil {
-		return id, fmt.Errorf("read campaign: %w", postgres.Explain(err))
-	}
-	if !exists {
-		return id, web.NotFound()
-	}
-	return id, nil
 }
 
 const getPlanQuery = `select ` + planColumns + ` from plans where tenant_id = $1 and plan_id = $2`

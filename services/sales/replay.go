@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"partilha.dev/pkg/postgres"
@@ -25,23 +24,11 @@ const findSaleQuery = `select ` + saleColumns + ` from sales where tenant_id = $
 
 // findSale returns the sale that the reference recorded, if there is one.
 func findSale(ctx context.Context, pool *pgxpool.Pool, tenant uuid.UUID, externalRef string) (sale, bool, error) {
-	return find(ctx, pool, scanSale, findSaleQuery, tenant, externalRef)
-}
-
-// find returns the one row of the query, if there is one.
-func find[T any](ctx context.Context, pool *pgxpool.Pool, scan pgx.RowToFunc[T], query string, args ...any) (row T, found bool, err error) {
-	rows, err := pool.Query(ctx, query, args...)
+	s, found, err := one(ctx, pool, scanSale, findSaleQuery, tenant, externalRef)
 	if err != nil {
-		return row, false, fmt.Errorf("read %T: %w", row, postgres.Explain(err))
+		return sale{}, false, fmt.Errorf("find sale: %w", err)
 	}
-	row, err = pgx.CollectExactlyOneRow(rows, scan)
-	if postgres.Absent(err) {
-		return row, false, nil
-	}
-	if err != nil {
-		return row, false, fmt.Errorf("read %T: %w", row, postgres.Explain(err))
-	}
-	return row, true, nil
+	return s, found, nil
 }
 
 const findSalesQuery = `
@@ -80,32 +67,32 @@ func findSales(ctx context.Context, pool *pgxpool.Pool, batch []*entry, rest []i
 // differences names the members of a repeat that do not say what the first report
 // said. Values are compared, not spellings, and leaving sold_at out is no difference.
 func (s sale) differences(r report) []string {
-	return unequal([]comparison{
-		{"amount_brl", s.Amount == r.Amount},
-		{"campaign_id", s.CampaignID == r.CampaignID},
-		{"customer_ref", equal(s.CustomerRef, r.CustomerRef)},
-		{"notes", equal(s.Notes, r.Notes)},
-		{"plan_id", s.PlanID == r.PlanID},
-		{"referral_code", s.ReferralCode == r.ReferralCode},
-		{"sold_at", r.SoldAt == nil || s.SoldAt.Equal(r.SoldAt.Time)},
-	})
+	return differing(
+		compared{"amount_brl", s.Amount == r.Amount},
+		compared{"campaign_id", s.CampaignID == r.CampaignID},
+		compared{"customer_ref", equal(s.CustomerRef, r.CustomerRef)},
+		compared{"notes", equal(s.Notes, r.Notes)},
+		compared{"plan_id", s.PlanID == r.PlanID},
+		compared{"referral_code", s.ReferralCode == r.ReferralCode},
+		compared{"sold_at", r.SoldAt == nil || s.SoldAt.Equal(r.SoldAt.Time)},
+	)
 }
 
-// comparison tells of one member whether a repeat says the same as the first report.
-type comparison struct {
+// compared is a member of a repeat, and whether it says what the first call said.
+type compared struct {
 	member string
 	same   bool
 }
 
-// unequal are the members that are not the same, in the order in which they are given:
-// the alphabet's.
-func unequal(comparisons []comparison) (members []string) {
-	for _, c := range comparisons {
-		if !c.same {
-			members = append(members, c.member)
+// differing are the names of the members that are not the same, in the order given,
+// which is the alphabetical one.
+func differing(members ...compared) (names []string) {
+	for _, m := range members {
+		if !m.same {
+			names = append(names, m.member)
 		}
 	}
-	return members
+	return names
 }
 
 func equal[T comparable](a, b *T) bool {

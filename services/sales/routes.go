@@ -17,6 +17,8 @@ func (s *Service) routes() []web.Route {
 		{Method: "POST", Pattern: "/api/v1/sales", Access: report, Handle: s.recordSale},
 		{Method: "GET", Pattern: "/api/v1/sales", Access: read, Handle: s.listSales},
 		{Method: "GET", Pattern: "/api/v1/sales/{sale_id}", Access: read, Handle: s.getSale},
+		{Method: "POST", Pattern: "/api/v1/sales/{sale_id}/refunds", Access: report, Handle: s.recordRefund},
+		{Method: "GET", Pattern: "/api/v1/sales/{sale_id}/refunds", Access: read, Handle: s.listRefunds},
 
 		{Method: "POST", Pattern: "/api/v1/conversions", Access: report, Handle: s.recordConversion},
 		{Method: "GET", Pattern: "/api/v1/conversions", Access: read, Handle: s.listConversions},

@@ -1,14 +1,12 @@
 package sales
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"partilha.dev/pkg/money"
-	"partilha.dev/pkg/postgres"
 	"partilha.dev/pkg/web"
 )
 
@@ -56,61 +54,4 @@ func (s *Service) getSale(call *web.Call) (web.Answer, error) {
 		return web.Answer{}, err
 	}
 	return getOne(s, call, scanSale, getSaleQuery, call.Tenant(), id)
-}
-
-const listSalesQuery = `
-select ` + saleColumns + ` from sales
-where tenant_id = @tenant_id and (@after::uuid is null or sale_id < @after)
-  and (@external_ref::text is null or external_ref = @external_ref)
-  and (@partner_id::uuid is null or partner_id = @partner_id)
-  and (@campaign_id::uuid is null or campaign_id = @campaign_id)
-order by sale_id desc limit @limit`
-
-// listSales answers GET /api/v1/sales.
-func (s *Service) listSales(call *web.Call) (web.Answer, error) {
-	if err := call.Query("limit", "cursor", "external_ref", "partner_id", "campaign_id"); err != nil {
-		return web.Answer{}, err
-	}
-	partner, err := call.QueryID("partner_id")
-	if err != nil {
-		return web.Answer{}, err
-	}
-	campaign, err := call.QueryID("campaign_id")
-	if err != nil {
-		return web.Answer{}, err
-	}
-	filters := pgx.NamedArgs{"external_ref": call.QueryText("external_ref"), "partner_id": partner, "campaign_id": campaign}
-	return list(s, call, scanSale, func(s sale) uuid.UUID { return s.SaleID }, listSalesQuery, filters)
-}
-
-// list answers one page of rows of the caller's tenant, newest first. The query takes
-// tenant_id, after and limit beside its filters. No plan of it is kept: it is planned for
-// the filters that this call gives, so that each of them is looked up in its index.
-func list[T any](s *Service, call *web.Call, scan pgx.RowToFunc[T], id func(T) uuid.UUID, query string, filters pgx.NamedArgs) (web.Answer, error) {
-	page, err := call.Page()
-	if err != nil {
-		return web.Answer{}, err
-	}
-	filters["tenant_id"], filters["after"], filters["limit"] = call.Tenant(), page.After, page.Limit+1
-	rows, err := s.deps.Pool.Query(call.Context(), query, pgx.QueryExecModeCacheDescribe, filters)
-	if err != nil {
-		return web.Answer{}, fmt.Errorf("list: %w", postgres.Explain(err))
-	}
-	found, err := pgx.CollectRows(rows, scan)
-	if err != nil {
-		return web.Answer{}, fmt.Errorf("list: %w", postgres.Explain(err))
-	}
-	return web.Cut(page, found, id), nil
-}
-
-// getOne answers the one row that the query finds, or 404.
-func getOne[T any](s *Service, call *web.Call, scan pgx.RowToFunc[T], query string, args ...any) (web.Answer, error) {
-	row, found, err := find(call.Context(), s.deps.Pool, scan, query, args...)
-	if err != nil {
-		return web.Answer{}, err
-	}
-	if !found {
-		return web.Answer{}, web.NotFound()
-	}
-	return web.Answer{Status: 200, Body: row}, nil
 }
