@@ -32,7 +32,7 @@ func TestTheWholeStreamAgainInAnyOrderChangesNothing(t *testing.T) {
 		b.allDelivered(t)
 		defer shop.receiver.assertOnce(t)
 	}
-	awaitHandled(t, js)
+	p.awaitQuiet(t, js)
 	before := p.dump(t)
 	for _, table := range []string{"sales.sales", "commissions.commissions", "goals.reached", "webhooks.deliveries"} {
 		if len(before[table]) == 0 {
@@ -55,7 +55,7 @@ func TestTheWholeStreamAgainInAnyOrderChangesNothing(t *testing.T) {
 			t.Errorf("no %s was delivered again", subject)
 		}
 	}
-	awaitHandled(t, js)
+	p.awaitQuiet(t, js)
 	after := p.dump(t)
 	for table, rows := range before {
 		sameRows(t, table, rows, after[table])
@@ -105,32 +105,48 @@ func everyMessage(t testing.TB, js jetstream.JetStream) (all []*nats.Msg) {
 	return all
 }
 
-// awaitHandled waits until no durable consumer has anything left to do.
-func awaitHandled(t testing.TB, js jetstream.JetStream) {
+// awaitQuiet waits until every event is published and no durable consumer has anything
+// left to do. What a consumer makes of its last message is published before that is so.
+func (p *platform) awaitQuiet(t testing.TB, js jetstream.JetStream) {
 	t.Helper()
-	testkit.Eventually(t, patience, "every message is handled", func() bool {
-		consumers := 0
-		for _, name := range streams {
-			stream, err := js.Stream(t.Context(), name)
-			if err != nil {
-				t.Fatal(err)
+	testkit.Eventually(t, patience, "every event is published and handled", func() bool {
+		return allHandled(t, js) && p.allPublished(t) && allHandled(t, js)
+	})
+}
+
+func (p *platform) allPublished(t testing.TB) bool {
+	t.Helper()
+	for _, owner := range []string{"sales", "commissions", "goals"} {
+		if p.query(t, owner, "select count(*)::text from outbox_pending")[0] != "0" {
+			return false
+		}
+	}
+	return true
+}
+
+func allHandled(t testing.TB, js jetstream.JetStream) bool {
+	t.Helper()
+	consumers := 0
+	for _, name := range streams {
+		stream, err := js.Stream(t.Context(), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list := stream.ListConsumers(t.Context())
+		for info := range list.Info() {
+			if info.Config.Durable == "" {
+				continue
 			}
-			list := stream.ListConsumers(t.Context())
-			for info := range list.Info() {
-				if info.Config.Durable == "" {
-					continue
-				}
-				consumers++
-				if info.NumPending > 0 || info.NumAckPending > 0 {
-					return false
-				}
-			}
-			if list.Err() != nil {
-				t.Fatal(list.Err())
+			consumers++
+			if info.NumPending > 0 || info.NumAckPending > 0 {
+				return false
 			}
 		}
-		return consumers > 0
-	})
+		if list.Err() != nil {
+			t.Fatal(list.Err())
+		}
+	}
+	return consumers > 0
 }
 
 // dump is every row of every table of every service, but for the notes of what has
