@@ -13,7 +13,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"partilha.dev/pkg/bus"
 	"partilha.dev/pkg/event"
@@ -59,13 +59,14 @@ func (r *Relay) Add(ctx context.Context, tx *postgres.Tx, events ...event.Sealed
 	return nil
 }
 
-// Columns are events as the arrays that a multi-row statement takes.
+// Columns are events as the arrays that a multi-row statement takes, of types that pgx
+// encodes without reflection.
 type Columns struct {
 	CreatedAt   []time.Time
 	ID          [][16]byte
 	Name        []string
-	Tenant      []uuid.UUID
-	Body        [][]byte
+	Tenant      [][16]byte
+	Body        pgtype.FlatArray[[]byte]
 	Traceparent []string
 }
 
@@ -73,7 +74,7 @@ type Columns struct {
 func NewColumns(n int) *Columns {
 	return &Columns{
 		CreatedAt: make([]time.Time, 0, n), ID: make([][16]byte, 0, n), Name: make([]string, 0, n),
-		Tenant: make([]uuid.UUID, 0, n), Body: make([][]byte, 0, n), Traceparent: make([]string, 0, n),
+		Tenant: make([][16]byte, 0, n), Body: make(pgtype.FlatArray[[]byte], 0, n), Traceparent: make([]string, 0, n),
 	}
 }
 

@@ -3,7 +3,7 @@ package sales
 import (
 	"time"
 
-	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgtype"
 )
 
 // The two statements below do the same, for one sale and for many: keep the sales
@@ -68,7 +68,8 @@ pending as (
 select sale_id from recorded`
 
 // columnsOf are the parameters of recordManyStatement: one array for each of the
-// parameters of recordOneStatement.
+// parameters of recordOneStatement. Their types are those that pgx encodes without
+// reflection.
 func columnsOf(batch []*entry) []any {
 	n := len(batch)
 	var (
@@ -76,10 +77,10 @@ func columnsOf(batch []*entry) []any {
 		version, amount, commissionAmount                   = make([]int64, n), make([]int64, n), make([]int64, n)
 		pct, hold                                           = make([]int32, n), make([]int32, n)
 		ref, code, traceparent                              = make([]string, n), make([]string, n), make([]string, n)
-		customer, notes                                     = make([]*string, n), make([]*string, n)
+		customer, notes                                     = make(pgtype.FlatArray[*string], n), make(pgtype.FlatArray[*string], n)
 		sold, created                                       = make([]time.Time, n), make([]time.Time, n)
-		eventID                                             = make([][16]byte, n)
-		body                                                = make([][]byte, n)
+		eventID                                             = ids(n)
+		body                                                = make(pgtype.FlatArray[[]byte], n)
 	)
 	for i, e := range batch {
 		s := &e.sale
@@ -93,4 +94,4 @@ func columnsOf(batch []*entry) []any {
 		hold, sold, customer, notes, created, eventID, body, traceparent}
 }
 
-func ids(n int) []uuid.UUID { return make([]uuid.UUID, n) }
+func ids(n int) [][16]byte { return make([][16]byte, n) }
