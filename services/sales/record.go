@@ -66,33 +66,13 @@ const decideWithin = 5 * time.Second
 // sale. If the catalogue has changed meanwhile, the key and the terms are read again
 // and the report is decided anew.
 func (s *Service) record(ctx context.Context, credential auth.Credential, tenant uuid.UUID, r report) (known sale, fresh bool, err error) {
-	now := s.deps.Now()
-	for deadline := time.Now().Add(decideWithin); time.Now().Before(deadline); {
-		key, version, ok := s.catalogue.recall(credential.KeyID)
-		if !ok || key.Admit(credential, auth.SalesWrite, now) != nil {
-			fresh, _, err := s.catalogue.readKey(ctx, credential.KeyID)
-			if err != nil {
-				return sale{}, false, err
-			}
-			if err := fresh.Admit(credential, auth.SalesWrite, now); err != nil {
-				return sale{}, false, err
-			}
-			continue
-		}
-		terms, offeredAt, ok := s.catalogue.offer(tenant, r.offerKey())
-		if !ok || terms.refuses(r, now) != nil {
-			known, found, err := s.considerAnew(ctx, tenant, r, now)
-			if err != nil || found {
-				return known, false, err
-			}
-			continue
-		}
-		if offeredAt != version {
-			continue // the snapshot was replaced between the two look-ups
-		}
-		entry, err := newEntry(ctx, tenant, version, r, terms, now)
-		if err != nil {
+	for now, deadline := s.deps.Now(), time.Now().Add(decideWithin); ; {
+		entry, earlier, err := s.decide(ctx, credential, tenant, r, now, deadline)
+		switch {
+		case err != nil:
 			return sale{}, false, err
+		case earlier != nil:
+			return *earlier, false, nil
 		}
 		switch outcome, err := s.recorder.submit(ctx, entry); {
 		case err != nil:
@@ -102,9 +82,43 @@ func (s *Service) record(ctx context.Context, credential auth.Credential, tenant
 		case outcome.known != nil:
 			return *outcome.known, false, nil
 		}
-		s.catalogue.outdated(tenant, version)
+		s.catalogue.outdated(tenant, entry.version)
 	}
-	return sale{}, false, fault.New(fault.Unavailable, "unavailable", "the catalogue is changing too fast; repeat the same call")
+}
+
+// decide makes the entry that records the reported sale, or finds the sale that the
+// same external_ref recorded before.
+func (s *Service) decide(ctx context.Context, credential auth.Credential, tenant uuid.UUID, r report, now, deadline time.Time) (*entry, *sale, error) {
+	for time.Now().Before(deadline) {
+		key, version, ok := s.catalogue.recall(credential.KeyID)
+		if !ok || key.Admit(credential, auth.SalesWrite, now) != nil {
+			fresh, _, err := s.catalogue.readKey(ctx, credential.KeyID)
+			if err != nil {
+				return nil, nil, err
+			}
+			if err := fresh.Admit(credential, auth.SalesWrite, now); err != nil {
+				return nil, nil, err
+			}
+			continue
+		}
+		terms, offeredAt, ok := s.catalogue.offer(tenant, r.offerKey())
+		if !ok || terms.refuses(r, now) != nil {
+			known, found, err := s.considerAnew(ctx, tenant, r, now)
+			if err != nil {
+				return nil, nil, err
+			}
+			if found {
+				return nil, &known, nil
+			}
+			continue
+		}
+		if offeredAt != version {
+			continue // the snapshot was replaced between the two look-ups
+		}
+		entry, err := newEntry(ctx, tenant, version, r, terms, now)
+		return entry, nil, err
+	}
+	return nil, nil, fault.New(fault.Unavailable, "unavailable", "the catalogue is changing too fast; repeat the same call")
 }
 
 // newEntry decides the sale and its commission and fixes the event that tells of them.
