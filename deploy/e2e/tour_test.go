@@ -35,7 +35,7 @@ func startStack(t *testing.T) onePort {
 		t.Fatal(err)
 	}
 	s, err := stack.Start(t.Context(), stack.Options{
-		Addr: "127.0.0.1:0", DataDir: folder, AdminToken: adminToken, RateLimit: "off",
+		Addr: "127.0.0.1:0", DataDir: folder, AdminToken: adminToken,
 		PostgresSettings: map[string]string{"fsync": "off"},
 	})
 	if err != nil {

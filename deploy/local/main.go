@@ -30,7 +30,7 @@ type config struct {
 	NATSURL     string `env:"NATS_URL"`
 	Demo        string `env:"DEMO" envDefault:"on"` // off: no demo; exit: stop after the demo
 	LogLevel    string `env:"LOG_LEVEL" envDefault:"info"`
-	RateLimit   string `env:"RATE_LIMIT" envDefault:"on"`
+	service.Limits
 }
 
 func main() {
@@ -47,6 +47,9 @@ func run(ctx context.Context, out io.Writer) (err error) {
 	if err := env.Parse(&c); err != nil {
 		return err
 	}
+	if err := c.Limits.Check(); err != nil {
+		return err
+	}
 	if c.DataDir, err = filepath.Abs(c.DataDir); err != nil {
 		return fmt.Errorf("find DATA_DIR: %w", err)
 	}
@@ -59,7 +62,7 @@ func run(ctx context.Context, out io.Writer) (err error) {
 	receiver := demo.NewReceiver()
 	s, err := stack.Start(ctx, stack.Options{
 		Addr: c.Addr, DataDir: c.DataDir, AdminToken: c.AdminToken, DatabaseURL: c.DatabaseURL, NATSURL: c.NATSURL,
-		RateLimit: c.RateLimit, Log: log, Extra: receiver, Progress: out,
+		Limits: c.Limits, Log: log, Extra: receiver, Progress: out,
 	})
 	if err != nil {
 		return err

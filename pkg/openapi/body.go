@@ -52,7 +52,7 @@ func (b *Body) Decode(raw []byte, into any) error {
 	}
 	members, ok := read.tree.(map[string]any)
 	if !ok {
-		return fault.InvalidBody(fault.Detail{Code: "type", Message: "must be a JSON object"})
+		return noObject()
 	}
 	dropped := read.nulls && b.dropNulls(members)
 	if found := append(read.issues, b.check(members)...); len(found) > 0 {
@@ -62,6 +62,10 @@ func (b *Body) Decode(raw []byte, into any) error {
 		raw = b.withoutNulls(raw)
 	}
 	return decode(raw, into)
+}
+
+func noObject() *fault.Error {
+	return fault.InvalidBody(fault.Detail{Code: "type", Message: "must be a JSON object"})
 }
 
 // check returns what in an object breaks the schema.

@@ -21,15 +21,21 @@ type Config struct {
 	Addr         string `env:"ADDR" envDefault:"127.0.0.1:8080"`            // port 0 picks a free one
 	LogLevel     string `env:"LOG_LEVEL" envDefault:"info"`                 // debug, info, warn or error
 	Migrate      string `env:"MIGRATE" envDefault:"off"`                    // on: serve applies pending migrations first
-	RateLimit    string `env:"RATE_LIMIT" envDefault:"on"`                  // off: keys are not limited, for a benchmark
+	Limits
 }
 
-// check refuses switches that are neither on nor off, so that MIGRATE=true is noticed.
+// check refuses what the types of the settings let pass.
 func (c Config) check() error {
-	for _, s := range []struct{ name, setting string }{{"MIGRATE", c.Migrate}, {"RATE_LIMIT", c.RateLimit}} {
-		if s.setting != "on" && s.setting != "off" {
-			return fmt.Errorf("%s %q is neither on nor off", s.name, s.setting)
-		}
+	if err := checkSwitch("MIGRATE", c.Migrate); err != nil {
+		return err
+	}
+	return c.Limits.Check()
+}
+
+// checkSwitch refuses what is neither on nor off, so that MIGRATE=true is noticed.
+func checkSwitch(name, setting string) error {
+	if setting != "on" && setting != "off" {
+		return fmt.Errorf("%s %q is neither on nor off", name, setting)
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -33,7 +34,8 @@ func unset(t *testing.T, names ...string) {
 }
 
 func TestTheDatabaseIsAllThatMustBeConfigured(t *testing.T) {
-	unset(t, "DATABASE_POOL", "NATS_URL", "NATS_REPLICAS", "ADDR", "LOG_LEVEL", "MIGRATE", "RATE_LIMIT")
+	unset(t, "DATABASE_POOL", "NATS_URL", "NATS_REPLICAS", "ADDR", "LOG_LEVEL", "MIGRATE")
+	unset(t, limitVariables...)
 	t.Setenv("DATABASE_URL", "postgres://one")
 	var got Config
 	if err := ReadEnvironment(&got); err != nil {
@@ -41,9 +43,9 @@ func TestTheDatabaseIsAllThatMustBeConfigured(t *testing.T) {
 	}
 	want := Config{
 		DatabaseURL: "postgres://one", DatabasePool: 16, NATSURL: "nats://127.0.0.1:4222", NATSReplicas: 1,
-		Addr: "127.0.0.1:8080", LogLevel: "info", Migrate: "off", RateLimit: "on",
+		Addr: "127.0.0.1:8080", LogLevel: "info", Migrate: "off", Limits: usual,
 	}
-	if got != want {
+	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 	if err := got.check(); err != nil {
@@ -111,7 +113,9 @@ func TestASwitchIsOnOrOff(t *testing.T) {
 		{"on", "off", ""}, {"off", "on", ""}, {"true", "on", `MIGRATE "true" is neither on nor off`}, {"ON", "on", `MIGRATE "ON"`},
 		{"off", "false", `RATE_LIMIT "false" is neither on nor off`}, {"off", "", `RATE_LIMIT ""`},
 	} {
-		err := Config{Migrate: c.migrate, RateLimit: c.limit}.check()
+		config := Config{Migrate: c.migrate, Limits: usual}
+		config.RateLimit = c.limit
+		err := config.check()
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%q, %q: %v", c.migrate, c.limit, err)
 		}
@@ -180,14 +184,5 @@ func TestAStormOfRequestsIsNotOneOfLogLines(t *testing.T) {
 	}
 	if count["request"] != 100+10 || count["another message"] != 1 {
 		t.Errorf("%v", count)
-	}
-}
-
-func TestRequestsAreLimitedUnlessThatIsOff(t *testing.T) {
-	if LimiterFor("off") != nil {
-		t.Error("off limits")
-	}
-	if LimiterFor("on") == nil {
-		t.Error("on does not limit")
 	}
 }

@@ -147,17 +147,8 @@ func (p Program) connect(ctx context.Context, config Config) (Deps, func(), erro
 		pool.Close()
 		return Deps{}, nil, err
 	}
-	deps := Deps{Pool: pool, Bus: b, Log: log, Now: time.Now, Limiter: LimiterFor(config.RateLimit)}
+	deps := Deps{Pool: pool, Bus: b, Log: log, Now: time.Now, Limiter: LimiterFor(config.Limits)}
 	return deps, func() { b.Close(); pool.Close(); _ = log.Sync() }, nil
-}
-
-// LimiterFor is the limit on requests of each key: a thousand a second and two
-// thousand at once, or none where setting is "off".
-func LimiterFor(setting string) *web.Limiter {
-	if setting == "off" {
-		return nil
-	}
-	return web.NewLimiter(1000, 2000)
 }
 
 // flushWithin is how long the end of the process waits for the collector of traces.

@@ -31,7 +31,10 @@ import (
 type Route struct {
 	Method, Pattern string
 	Access          Access
-	Handle          func(*Call) (Answer, error)
+	// Batch is the member of the body that lists what the call is to do, for
+	// [Call.Elements]; empty where a call does one thing.
+	Batch  string
+	Handle func(*Call) (Answer, error)
 }
 
 // Access says who may call a route.
@@ -79,7 +82,13 @@ func (a API) Handler() (http.Handler, error) {
 		if takesBody && body == nil {
 			return nil, fmt.Errorf("the OpenAPI document has no body for %s %s", route.Method, route.Pattern)
 		}
-		e := &endpoint{api: a, route: route, body: body, measure: measureRoute(route.Method, route.Pattern)}
+		e := &endpoint{api: a, route: route, body: body, maxBody: maxBody, measure: measureRoute(route.Method, route.Pattern)}
+		if route.Batch != "" {
+			e.maxBody = maxBatchBody
+			if e.list = body.List(route.Batch); e.list == nil {
+				return nil, fmt.Errorf("the body of %s %s has no list %s in the OpenAPI document", route.Method, route.Pattern, route.Batch)
+			}
+		}
 		router.Method(route.Method, route.Pattern, e)
 	}
 	router.NotFound(func(w http.ResponseWriter, r *http.Request) { refuse(w, r, a.Log, NotFound()) })
@@ -114,6 +123,8 @@ type endpoint struct {
 	api     API
 	route   Route
 	body    *openapi.Body
+	list    *openapi.List // of a batch
+	maxBody int           // bytes
 	measure func(status int, took time.Duration)
 }
 
@@ -140,8 +151,18 @@ func (e *endpoint) serve(w http.ResponseWriter, call *Call) (status int) {
 			status = refuse(w, call.Request, e.api.Log, fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
 		}
 	}()
-	if err := e.admit(call); err != nil {
+	if err := e.authenticate(call); err != nil {
 		return refuse(w, call.Request, e.api.Log, err)
+	}
+	if !e.route.Access.operator {
+		at := lane{call.Tenant(), e.list != nil}
+		if err := e.api.Limiter.enter(at, call.header); err != nil {
+			return refuse(w, call.Request, e.api.Log, err)
+		}
+		defer e.api.Limiter.leave(at)
+		if err := e.api.Limiter.charge(call.Key.ID, 0, 1, call.header); err != nil {
+			return refuse(w, call.Request, e.api.Log, err)
+		}
 	}
 	if e.body != nil {
 		if err := call.readBody(w); err != nil {
@@ -165,6 +186,15 @@ func (e *endpoint) serve(w http.ResponseWriter, call *Call) (status int) {
 	return answer.Status
 }
 
+// authenticate admits the call, or says what a stranger is told.
+func (e *endpoint) authenticate(call *Call) error {
+	err := e.admit(call)
+	if fault.KindOf(err) == fault.Unauthorized {
+		return e.api.Limiter.stranger(call.Request, call.header, err)
+	}
+	return err
+}
+
 // admit checks who asks, and whether they may.
 func (e *endpoint) admit(call *Call) error {
 	token, ok := bearer(call.Request.Header)
@@ -186,7 +216,7 @@ func (e *endpoint) admit(call *Call) error {
 		return err
 	}
 	call.Key, call.Credential = key, credential
-	return e.api.Limiter.allow(key.ID, call.header)
+	return nil
 }
 
 // readBody reads the whole body within the limit, of a type that can be read.
@@ -197,16 +227,16 @@ func (c *Call) readBody(w http.ResponseWriter) error {
 	if !isJSON(c.Request.Header.Values("Content-Type")) {
 		return fault.New(fault.Invalid, "unsupported_media_type", "send the body as application/json")
 	}
-	tooLarge := fault.Newf(fault.Invalid, "payload_too_large", "a body has at most %d bytes", maxBody)
-	if c.Request.ContentLength > maxBody {
-		return tooLarge
+	most := int64(c.endpoint.maxBody)
+	if c.Request.ContentLength > most {
+		return tooLarge("a body", most)
 	}
-	raw, err := io.ReadAll(http.MaxBytesReader(w, c.Request.Body, maxBody))
+	raw, err := io.ReadAll(http.MaxBytesReader(w, c.Request.Body, most))
 	var exceeded *http.MaxBytesError
 	var network net.Error
 	switch {
 	case errors.As(err, &exceeded):
-		return tooLarge
+		return tooLarge("a body", most)
 	case errors.As(err, &network) && network.Timeout():
 		return fault.New(fault.Invalid, "request_timeout", "the body did not arrive in time").Because(err)
 	case err != nil: // ended before its length, or badly chunked
@@ -214,4 +244,8 @@ func (c *Call) readBody(w http.ResponseWriter) error {
 	}
 	c.body = raw
 	return nil
+}
+
+func tooLarge(what string, most int64) error {
+	return fault.Newf(fault.Invalid, "payload_too_large", "%s has at most %d bytes", what, most)
 }

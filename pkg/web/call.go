@@ -20,7 +20,7 @@ import (
 	"partilha.dev/pkg/openapi"
 )
 
-// maxBody is how many bytes a request's body may have.
+// maxBody is how many bytes a request's body may have, if it is no batch.
 const maxBody = 64 << 10
 
 // Call is one admitted request.

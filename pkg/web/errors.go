@@ -62,14 +62,17 @@ func NotFound() error {
 // retryAfter is how many seconds a caller is asked to wait for a dependency.
 const retryAfter = "1"
 
-// refuse writes err in the one shape. What carries no fault is logged here, once,
-// and shown as a safe text.
-func refuse(w http.ResponseWriter, r *http.Request, log *zap.Logger, err error) int {
-	f := fault.Of(err)
-	if f == nil {
+// explain is how err is shown: what carries no fault gets a safe text.
+func explain(err error) (f *fault.Error, status int) {
+	if f = fault.Of(err); f == nil {
 		f = fault.New(fault.Unknown, "internal_error", "something went wrong on our side; the request id helps us find it")
 	}
-	status := statusOf(f)
+	return f, statusOf(f)
+}
+
+// refuse writes err in the one shape. What failed on our side is logged here, once.
+func refuse(w http.ResponseWriter, r *http.Request, log *zap.Logger, err error) int {
+	f, status := explain(err)
 	requestID := w.Header().Get(requestIDHeader)
 	switch status {
 	case http.StatusUnauthorized:

@@ -4,76 +4,66 @@ import (
 	"fmt"
 	"math"
 	"net/http"
+	"net/netip"
 	"strconv"
 	"sync"
 	"time"
 
-	"golang.org/x/time/rate"
-
 	"partilha.dev/pkg/fault"
 )
 
-// Limiter bounds how often one key asks, so that one tenant's mistake is not
+// Limits are what one replica bears. Every number is at least 1.
+type Limits struct {
+	PerSecond, Burst                int            // calls of one key, where each element of a batch counts as one
+	InFlight                        int            // calls of one tenant under way at once
+	FailuresPerSecond, FailureBurst int            // calls from one address that show no valid key
+	TrustedProxies                  []netip.Prefix // who may say in X-Forwarded-For for whom it asks
+}
+
+// Limiter bounds how much one caller asks, so that one caller's mistake is not
 // everybody's outage. A nil Limiter limits nothing.
 type Limiter struct {
-	perSecond, burst int
-	forget           time.Duration // a key that is idle for so long has its whole burst again
-	now              func() time.Time
+	limits   Limits
+	now      func() time.Time
+	keys     *buckets[string]
+	failures *buckets[netip.Prefix]
 
-	mu    sync.Mutex
-	keys  map[string]*bucket
-	swept time.Time
+	mu       sync.Mutex
+	underWay map[lane]int
 }
 
-type bucket struct {
-	*rate.Limiter
-	used time.Time
-}
-
-// NewLimiter allows each key perSecond requests a second, and burst at once.
-func NewLimiter(perSecond, burst int) *Limiter {
-	full := time.Duration(burst) * time.Second / time.Duration(perSecond)
+// NewLimiter makes a limiter that has seen nobody yet.
+func NewLimiter(limits Limits) *Limiter {
 	return &Limiter{
-		perSecond: perSecond, burst: burst, forget: max(time.Minute, full), now: time.Now,
-		keys: map[string]*bucket{}, swept: time.Now(),
+		limits: limits, now: time.Now, underWay: map[lane]int{},
+		keys:     newBuckets[string](limits.PerSecond, limits.Burst),
+		failures: newBuckets[netip.Prefix](limits.FailuresPerSecond, limits.FailureBurst),
 	}
 }
 
-// allow takes one request from the key's allowance, or refuses it and says when to
-// come again. The headers follow the IETF draft for RateLimit fields.
-func (l *Limiter) allow(keyID string, header http.Header) error {
+// charge takes n more from the key's allowance for a call that was charged with paid
+// before, or nothing if it does not hold so many. A call that costs more than the
+// allowance ever holds needs all of it, and what is missing is taken from what comes
+// in next.
+func (l *Limiter) charge(keyID string, paid, n int, header http.Header) error {
 	if l == nil {
 		return nil
 	}
-	now := l.now()
-	b := l.bucket(keyID, now)
-	if b.AllowN(now, 1) {
+	whole := min(paid+n, l.limits.Burst)
+	left, taken := l.keys.take(keyID, l.now(), whole-paid, n)
+	if taken {
 		return nil
 	}
-	wait := math.Ceil((1 - b.TokensAt(now)) / float64(l.perSecond))
-	seconds := strconv.Itoa(max(1, int(wait)))
-	header.Set("Retry-After", seconds)
-	header.Set("RateLimit-Policy", fmt.Sprintf(`"key";q=%d;w=1`, l.perSecond))
-	header.Set("RateLimit", fmt.Sprintf(`"key";r=0;t=%s`, seconds))
-	return fault.Newf(fault.Limited, "rate_limited", "this key may ask %d times a second; wait as Retry-After says", l.perSecond)
+	limited(header, "key", fmt.Sprintf("q=%d;w=1", l.limits.PerSecond), left, (float64(whole)-left)/float64(l.limits.PerSecond))
+	return fault.Newf(fault.Limited, "rate_limited",
+		"this key may make %d calls a second, where each element of a batch counts as one; wait as Retry-After says", l.limits.PerSecond)
 }
 
-func (l *Limiter) bucket(keyID string, now time.Time) *bucket {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if now.Sub(l.swept) > l.forget {
-		for id, b := range l.keys {
-			if now.Sub(b.used) > l.forget {
-				delete(l.keys, id)
-			}
-		}
-		l.swept = now
-	}
-	b, ok := l.keys[keyID]
-	if !ok {
-		b = &bucket{Limiter: rate.NewLimiter(rate.Limit(l.perSecond), l.burst)}
-		l.keys[keyID] = b
-	}
-	b.used = now
-	return b
+// limited says on a 429 which limit was met, what is left of it and in how many
+// seconds to come again. The headers follow the IETF draft for RateLimit fields.
+func limited(header http.Header, name, policy string, left, wait float64) {
+	seconds := strconv.Itoa(max(1, int(math.Ceil(wait))))
+	header.Set("Retry-After", seconds)
+	header.Set("RateLimit-Policy", fmt.Sprintf("%q;%s", name, policy))
+	header.Set("RateLimit", fmt.Sprintf("%q;r=%d;t=%s", name, max(0, int(left)), seconds))
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	_ "embed"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -19,6 +20,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"partilha.dev/pkg/auth"
+	"partilha.dev/pkg/fault"
 	"partilha.dev/pkg/openapi"
 )
 
@@ -33,10 +35,11 @@ type shop struct {
 	handler http.Handler
 	logs    *observer.ObservedLogs
 	limiter *Limiter
+	forward func(time.Duration) // moves the limiter's clock
 	keys    keyring
 	key     string // may do everything
 
-	handled   atomic.Int64                // requests that got as far as a handler
+	handled   atomic.Int64                // requests, and elements of batches, that got as far as a handler
 	outcome   func(*Call) (Answer, error) // of GET /api/v1/outcomes/{outcome}
 	readiness func(context.Context) Readiness
 	rows      []uuid.UUID // of the lists, newest first
@@ -53,15 +56,17 @@ func (k keyring) Key(_ context.Context, c auth.Credential, _ auth.Scope) (auth.K
 	return key, nil
 }
 
-func newShop(t *testing.T) *shop {
+func newShop(t *testing.T) *shop { t.Helper(); return newLimitedShop(t, usual) }
+
+func newLimitedShop(t *testing.T, limits Limits) *shop {
 	t.Helper()
 	doc, err := openapi.Load(document)
 	if err != nil {
 		t.Fatal(err)
 	}
 	core, logs := observer.New(zapcore.DebugLevel)
-	limiter, _ := still(1000, 2000)
-	s := &shop{t: t, logs: logs, limiter: limiter, keys: keyring{}}
+	s := &shop{t: t, logs: logs, keys: keyring{}}
+	s.limiter, s.forward = still(limits)
 	s.readiness = func(context.Context) Readiness { return Readiness{Status: "ready"} }
 	s.outcome = func(*Call) (Answer, error) {
 		return Answer{Status: http.StatusOK, Body: map[string]bool{"ok": true}}, nil
@@ -72,6 +77,7 @@ func newShop(t *testing.T) *shop {
 		Document: doc, Keys: s.keys, OperatorToken: operatorToken, Limiter: s.limiter, Log: zap.New(core), Now: time.Now,
 		Routes: []Route{
 			{Method: "POST", Pattern: "/api/v1/things", Access: write, Handle: s.make},
+			{Method: "POST", Pattern: "/api/v1/things/batch", Access: write, Batch: "things", Handle: s.makeMany},
 			{Method: "GET", Pattern: "/api/v1/things", Access: read, Handle: s.list},
 			{Method: "GET", Pattern: "/api/v1/others", Access: read, Handle: s.list},
 			{Method: "GET", Pattern: "/api/v1/things/{thing_id}", Access: read, Handle: s.get},
@@ -111,6 +117,30 @@ func (s *shop) make(c *Call) (Answer, error) {
 		return Answer{}, err
 	}
 	return Answer{Status: http.StatusCreated, Body: body, Header: map[string]string{"Location": "/api/v1/things/1"}}, nil
+}
+
+// makeMany makes each thing; one of size 500 fails on our side, one of size 422 breaks a rule.
+func (s *shop) makeMany(c *Call) (Answer, error) {
+	elements, err := c.Elements()
+	if err != nil {
+		return Answer{}, err
+	}
+	return c.Results(len(elements), func(i int) (Answer, error) {
+		s.handled.Add(1)
+		var body struct {
+			Name string `json:"name"`
+			Size int    `json:"size"`
+		}
+		switch err := elements[i].Decode(&body); {
+		case err != nil:
+			return Answer{}, err
+		case body.Size == 500:
+			return Answer{}, errors.New("the secret text of " + body.Name)
+		case body.Size == 422:
+			return Answer{}, fault.New(fault.Rule, "rule_violated", "that is too big")
+		}
+		return Answer{Status: http.StatusCreated, Body: body}, nil
+	})
 }
 
 func (s *shop) get(c *Call) (Answer, error) {

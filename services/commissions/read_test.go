@@ -275,7 +275,7 @@ func TestCommissionsCannotBeChangedByAnybody(t *testing.T) {
 func TestAKeyThatAsksTooOftenIsToldWhenToComeAgain(t *testing.T) {
 	f := prepare(t, nowhere)
 	key := f.key(newID(), auth.CommissionsRead)
-	f.deps.Limiter = web.NewLimiter(1, 1)
+	f.deps.Limiter = web.NewLimiter(web.Limits{PerSecond: 1, Burst: 1, InFlight: 1, FailuresPerSecond: 1, FailureBurst: 1})
 	f.wire()
 	f.list(key, "")
 	answer := f.get(key, path)

@@ -166,7 +166,7 @@ func TestTransportErrorsAreTold(t *testing.T) {
 func TestAKeyThatAsksTooOftenIsToldToWait(t *testing.T) {
 	w := newWorld(t)
 	shop := w.tenant()
-	w.limiter = web.NewLimiter(1, 1)
+	w.limiter = web.NewLimiter(web.Limits{PerSecond: 1, Burst: 1, InFlight: 1, FailuresPerSecond: 1, FailureBurst: 1})
 	w.serve()
 	w.call(shop, "GET", "/api/v1/goals", "")
 	if a := w.call(shop, "GET", "/api/v1/goals", ""); a.status != http.StatusTooManyRequests || a.header.Get("Retry-After") == "" {

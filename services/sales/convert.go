@@ -62,7 +62,8 @@ const findConversionQuery = `select ` + conversionColumns + ` from conversions w
 func (s *Service) convert(ctx context.Context, credential auth.Credential, tenant uuid.UUID, r conversionReport) (known conversion, fresh bool, err error) {
 	now := s.deps.Now()
 	d := decision[conversion]{
-		credential: credential, tenant: tenant, now: now, named: r.offerKey(), dated: "occurred_at", at: r.occurredAt(now),
+		credential: credential, tenant: tenant, now: now, deadline: time.Now().Add(decideWithin),
+		named: r.offerKey(), dated: "occurred_at", at: r.occurredAt(now),
 		find: func(ctx context.Context) (conversion, bool, error) {
 			c, found, err := one(ctx, s.deps.Pool, scanConversion, findConversionQuery, tenant, r.ExternalRef)
 			if err != nil {
@@ -71,7 +72,7 @@ func (s *Service) convert(ctx context.Context, credential auth.Credential, tenan
 			return c, found, nil
 		},
 	}
-	d.record = func(ctx context.Context, version int64, terms offer) (*conversion, bool, error) {
+	return decide(ctx, s, d, func(ctx context.Context, version int64, terms offer) (*conversion, bool, error) {
 		c, err := newConversion(r, terms, event.Instant(now))
 		if err != nil {
 			return nil, false, err
@@ -85,8 +86,7 @@ func (s *Service) convert(ctx context.Context, credential auth.Credential, tenan
 			return nil, false, err
 		}
 		return &earlier, false, nil
-	}
-	return decide(ctx, s, d)
+	})
 }
 
 // newConversion decides the conversion and, where the terms have one for it, its commission.

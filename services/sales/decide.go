@@ -20,6 +20,7 @@ type decision[T any] struct {
 	credential auth.Credential
 	tenant     uuid.UUID
 	now        time.Time
+	deadline   time.Time // by which it must be decided, by the computer's own clock
 
 	named offerKey  // what the report names of the catalogue
 	dated string    // the member that says when it happened
@@ -27,10 +28,6 @@ type decision[T any] struct {
 
 	// find returns what the report's external_ref recorded before, if it did.
 	find func(ctx context.Context) (T, bool, error)
-	// record records the report at these terms if the tenant's catalogue is still of that
-	// version and the external_ref is new. It returns what the external_ref has recorded,
-	// and whether it was this call that did; nil where the catalogue has changed.
-	record func(ctx context.Context, version int64, terms offer) (known *T, fresh bool, err error)
 }
 
 // decideWithin bounds for how long one report is decided anew while the catalogue keeps
@@ -38,37 +35,24 @@ type decision[T any] struct {
 const decideWithin = 5 * time.Second
 
 // decide records what is reported, or finds what the same external_ref recorded
-// before; fresh tells which. Everything that may refuse the report is looked at only
-// after nothing earlier was found.
+// before; fresh tells which.
 //
 // The decision is taken from memory and verified by the statement that records. If the
 // catalogue has changed meanwhile, the key and the terms are read again and the report
-// is decided anew.
-func decide[T any](ctx context.Context, s *Service, d decision[T]) (known T, fresh bool, err error) {
-	for deadline := time.Now().Add(decideWithin); time.Now().Before(deadline); {
-		key, version, ok := s.catalogue.recall(d.credential.KeyID)
-		if !ok || key.Admit(d.credential, auth.SalesWrite, d.now) != nil {
-			fresh, _, err := s.catalogue.readKey(ctx, d.credential.KeyID)
-			if err != nil {
-				return known, false, err
-			}
-			if err := fresh.Admit(d.credential, auth.SalesWrite, d.now); err != nil {
-				return known, false, err
-			}
-			continue
+// is decided anew. So record must record the report at the given terms only if the
+// tenant's catalogue is still of that version and the external_ref is new; it returns
+// what the external_ref has recorded, and whether it was this call that did; nil where
+// the catalogue has changed.
+func decide[T any](ctx context.Context, s *Service, d decision[T], record func(ctx context.Context, version int64, terms offer) (known *T, fresh bool, err error)) (known T, fresh bool, err error) {
+	for {
+		terms, version, earlier, err := agree(ctx, s, d)
+		if err != nil {
+			return known, false, err
 		}
-		terms, offeredAt, ok := s.catalogue.offer(d.tenant, d.named)
-		if !ok || d.refusal(terms) != nil {
-			known, found, err := considerAnew(ctx, s, d)
-			if err != nil || found {
-				return known, false, err
-			}
-			continue
+		if earlier != nil {
+			return *earlier, false, nil
 		}
-		if offeredAt != version {
-			continue // the snapshot was replaced between the two look-ups
-		}
-		recorded, fresh, err := d.record(ctx, version, terms)
+		recorded, fresh, err := record(ctx, version, terms)
 		if err != nil {
 			return known, false, err
 		}
@@ -77,7 +61,40 @@ func decide[T any](ctx context.Context, s *Service, d decision[T]) (known T, fre
 		}
 		s.catalogue.outdated(d.tenant, version)
 	}
-	return known, false, fault.New(fault.Unavailable, "unavailable", "the catalogue is changing too fast; repeat the same call")
+}
+
+// agree returns the terms at which the report may be recorded and the version of the
+// catalogue that has them, or else what the report's external_ref recorded before.
+// Everything that may refuse the report is looked at only after nothing earlier was found.
+func agree[T any](ctx context.Context, s *Service, d decision[T]) (terms offer, version int64, earlier *T, err error) {
+	for time.Now().Before(d.deadline) {
+		key, version, ok := s.catalogue.recall(d.credential.KeyID)
+		if !ok || key.Admit(d.credential, auth.SalesWrite, d.now) != nil {
+			fresh, _, err := s.catalogue.readKey(ctx, d.credential.KeyID)
+			if err != nil {
+				return terms, 0, nil, err
+			}
+			if err := fresh.Admit(d.credential, auth.SalesWrite, d.now); err != nil {
+				return terms, 0, nil, err
+			}
+			continue
+		}
+		terms, offeredAt, ok := s.catalogue.offer(d.tenant, d.named)
+		if !ok || d.refusal(terms) != nil {
+			known, found, err := considerAnew(ctx, s, d)
+			if err != nil {
+				return terms, 0, nil, err
+			}
+			if found {
+				return terms, 0, &known, nil
+			}
+			continue
+		}
+		if offeredAt == version {
+			return terms, version, nil, nil
+		} // else the snapshot was replaced between the two look-ups
+	}
+	return terms, 0, nil, fault.New(fault.Unavailable, "unavailable", "the catalogue is changing too fast; repeat the same call")
 }
 
 // maxAhead is how far in the future a sale may lie: clocks differ, and a day's

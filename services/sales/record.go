@@ -56,24 +56,30 @@ func (s *Service) recordSale(call *web.Call) (web.Answer, error) {
 // record records the reported sale, or finds the one that the same external_ref
 // recorded before; fresh tells which.
 func (s *Service) record(ctx context.Context, credential auth.Credential, tenant uuid.UUID, r report) (known sale, fresh bool, err error) {
+	d := s.saleDecision(credential, tenant, r)
+	return decide(ctx, s, d, func(ctx context.Context, version int64, terms offer) (*sale, bool, error) {
+		entry, err := newEntry(ctx, tenant, version, r, terms, d.now)
+		if err != nil {
+			return nil, false, err
+		}
+		outcome, err := s.recorder.submit(ctx, entry)
+		if outcome.recorded {
+			return &entry.sale, true, err
+		}
+		return outcome.known, false, err
+	})
+}
+
+// saleDecision is the decision about a report of a sale that begins now.
+func (s *Service) saleDecision(credential auth.Credential, tenant uuid.UUID, r report) decision[sale] {
 	now := s.deps.Now()
-	return decide(ctx, s, decision[sale]{
-		credential: credential, tenant: tenant, now: now, named: r.offerKey(), dated: "sold_at", at: r.soldAt(now),
+	return decision[sale]{
+		credential: credential, tenant: tenant, now: now, deadline: time.Now().Add(decideWithin),
+		named: r.offerKey(), dated: "sold_at", at: r.soldAt(now),
 		find: func(ctx context.Context) (sale, bool, error) {
 			return findSale(ctx, s.deps.Pool, tenant, r.ExternalRef)
 		},
-		record: func(ctx context.Context, version int64, terms offer) (*sale, bool, error) {
-			entry, err := newEntry(ctx, tenant, version, r, terms, now)
-			if err != nil {
-				return nil, false, err
-			}
-			outcome, err := s.recorder.submit(ctx, entry)
-			if outcome.recorded {
-				return &entry.sale, true, err
-			}
-			return outcome.known, false, err
-		},
-	})
+	}
 }
 
 // newEntry decides the sale and its commission and fixes the event that tells of them.

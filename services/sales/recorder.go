@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/sync/semaphore"
 
 	"partilha.dev/pkg/event"
 	"partilha.dev/pkg/fault"
@@ -19,6 +20,8 @@ import (
 const (
 	commitSize   = 512              // sales in one statement at most
 	queueSize    = 4096             // sales that may wait; one more is refused
+	batchRoom    = 4096             // sales of batches that may wait
+	roomWithin   = 2 * time.Second  // a batch that finds no room for so long is refused
 	commitWithin = 10 * time.Second // a statement that takes longer has failed
 )
 
@@ -42,16 +45,24 @@ type outcome struct {
 // recorder commits sales in groups: while one commit is under way the next group
 // gathers. There is no timer, so an idle server commits a lone sale at once, and a
 // sale waits for at most one commit that is not its own.
+//
+// The sales of batches wait in a queue of their own, which has half of each group
+// where both wait. So no batch holds up a lone sale, and no storm of lone sales a batch.
 type recorder struct {
 	pool    *pgxpool.Pool
 	relay   *outbox.Relay
 	writers int
 	queue   chan *entry
+	batched chan *entry         // of batches
+	room    *semaphore.Weighted // in batched, for sales that are not answered yet
 	stopped chan struct{}
 }
 
 func newRecorder(pool *pgxpool.Pool, relay *outbox.Relay, writers int) *recorder {
-	return &recorder{pool: pool, relay: relay, writers: writers, queue: make(chan *entry, queueSize), stopped: make(chan struct{})}
+	return &recorder{
+		pool: pool, relay: relay, writers: writers, stopped: make(chan struct{}),
+		queue: make(chan *entry, queueSize), batched: make(chan *entry, batchRoom), room: semaphore.NewWeighted(batchRoom),
+	}
 }
 
 // submit waits until the entry is committed or refused. If ctx ends first, the
@@ -61,8 +72,48 @@ func (r *recorder) submit(ctx context.Context, e *entry) (outcome, error) {
 	select {
 	case r.queue <- e:
 	default:
-		return outcome{}, fault.New(fault.Unavailable, "unavailable", "too many sales are waiting; repeat the same call")
+		return outcome{}, tooMany()
 	}
+	return r.await(ctx, e)
+}
+
+func tooMany() error {
+	return fault.New(fault.Unavailable, "unavailable", "too many sales are waiting; repeat the same call")
+}
+
+// reserve waits for room for n sales of one batch, behind the batches that came before,
+// or refuses them all. What it returns gives the room back.
+func (r *recorder) reserve(ctx context.Context, n int) (release func(), err error) {
+	ctx, cancel := context.WithTimeout(ctx, roomWithin)
+	defer cancel()
+	if r.room.Acquire(ctx, int64(n)) != nil {
+		return nil, tooMany()
+	}
+	return func() { r.room.Release(int64(n)) }, nil
+}
+
+// submitAll is submit for sales that have room reserved: all of them wait before any is
+// awaited. An outcome carries its own error.
+func (r *recorder) submitAll(ctx context.Context, entries []*entry) []outcome {
+	for _, e := range entries {
+		e.done = make(chan outcome, 1)
+		select {
+		case r.batched <- e:
+		case <-r.stopped: // await says so
+		case <-ctx.Done():
+		}
+	}
+	outcomes := make([]outcome, len(entries))
+	for i, e := range entries {
+		var err error
+		outcomes[i], err = r.await(ctx, e)
+		outcomes[i].err = err
+	}
+	return outcomes
+}
+
+// await returns what became of an entry that waits.
+func (r *recorder) await(ctx context.Context, e *entry) (outcome, error) {
 	select {
 	case o := <-e.done:
 		return o, o.err
@@ -88,13 +139,14 @@ func (r *recorder) run(ctx context.Context) error {
 				select {
 				case first := <-r.queue:
 					r.write(r.gather(first))
+				case first := <-r.batched:
+					r.write(r.gather(first))
 				case <-ctx.Done():
-					select {
-					case first := <-r.queue:
-						r.write(r.gather(first))
-					default:
+					group := r.gather()
+					if len(group) == 0 {
 						return nil
 					}
+					r.write(group)
 				}
 			}
 		})
@@ -102,18 +154,25 @@ func (r *recorder) run(ctx context.Context) error {
 	return group.Wait()
 }
 
-// gather adds what waits already to first.
-func (r *recorder) gather(first *entry) []*entry {
-	batch := []*entry{first}
-	for len(batch) < commitSize {
+// gather adds what waits already to a group: at least half of what a commit takes for
+// either queue, and all that the other leaves.
+func (r *recorder) gather(group ...*entry) []*entry {
+	group = take(group, r.queue, commitSize/2)
+	group = take(group, r.batched, commitSize)
+	return take(group, r.queue, commitSize)
+}
+
+// take adds what waits in the queue until the group has that size.
+func take(group []*entry, queue <-chan *entry, size int) []*entry {
+	for len(group) < size {
 		select {
-		case e := <-r.queue:
-			batch = append(batch, e)
+		case e := <-queue:
+			group = append(group, e)
 		default:
-			return batch
+			return group
 		}
 	}
-	return batch
+	return group
 }
 
 // write commits a group and tells every caller what became of its sale. If the group

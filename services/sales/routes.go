@@ -15,6 +15,7 @@ func (s *Service) routes() []web.Route {
 	)
 	return []web.Route{
 		{Method: "POST", Pattern: "/api/v1/sales", Access: report, Handle: s.recordSale},
+		{Method: "POST", Pattern: "/api/v1/sales/batch", Access: report, Batch: "sales", Handle: s.recordSales},
 		{Method: "GET", Pattern: "/api/v1/sales", Access: read, Handle: s.listSales},
 		{Method: "GET", Pattern: "/api/v1/sales/{sale_id}", Access: read, Handle: s.getSale},
 		{Method: "POST", Pattern: "/api/v1/sales/{sale_id}/refunds", Access: report, Handle: s.recordRefund},

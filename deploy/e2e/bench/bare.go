@@ -13,7 +13,6 @@ import (
 	"partilha.dev/pkg/event"
 	"partilha.dev/pkg/money"
 	"partilha.dev/pkg/openapi"
-	"partilha.dev/pkg/service"
 	"partilha.dev/pkg/trace"
 	"partilha.dev/pkg/web"
 	"partilha.dev/services/sales"
@@ -100,7 +99,7 @@ func serveBare(ctx context.Context, log *zap.Logger, announce func(announcement)
 	}
 	b := &bare{now: time.Now, key: auth.Key{ID: keyID, Hash: hash, TenantID: uuid.New(), Scopes: auth.AllScopes}}
 	api, err := web.API{
-		Document: document, Keys: b, Limiter: service.LimiterFor(rateLimit), Log: log, Now: time.Now,
+		Document: document, Keys: b, Log: log, Now: time.Now,
 		Routes: []web.Route{{Method: "POST", Pattern: "/api/v1/sales", Access: web.Scope(auth.SalesWrite), Handle: b.recordSale}},
 	}.Handler()
 	if err != nil {

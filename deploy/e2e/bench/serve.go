@@ -23,9 +23,6 @@ import (
 	"partilha.dev/services/sales"
 )
 
-// rateLimit is what RATE_LIMIT would be.
-const rateLimit = "off"
-
 // operatorToken opens /admin/v1 of a service that nobody else can reach.
 const operatorToken = "operator-of-the-benchmark"
 
@@ -66,7 +63,7 @@ func serveSales(ctx context.Context, a assignment, log *zap.Logger, announce fun
 		return err
 	}
 	defer connection.Close()
-	deps := service.Deps{Pool: pool, Bus: connection, Log: log, Now: time.Now, Limiter: service.LimiterFor(rateLimit)}
+	deps := service.Deps{Pool: pool, Bus: connection, Log: log, Now: time.Now}
 	s, err := sales.New(ctx, sales.Config{AdminToken: operatorToken, Writers: a.Writers}, deps)
 	if err != nil {
 		return err
@@ -122,7 +119,7 @@ func startNATS(dir string) (address string, stop func(), err error) {
 func serveStack(ctx context.Context, a assignment, log *zap.Logger, announce func(announcement) error) error {
 	s, err := stack.Start(ctx, stack.Options{
 		Addr: "127.0.0.1:0", DataDir: filepath.Join(a.Dir, "stack"), AdminToken: operatorToken,
-		DatabaseURL: a.DatabaseURL, RateLimit: rateLimit, Log: log,
+		DatabaseURL: a.DatabaseURL, Log: log,
 	})
 	if err != nil {
 		return err

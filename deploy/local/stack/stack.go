@@ -15,7 +15,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -30,12 +29,12 @@ import (
 
 // Options say what a stack is made of. Only DataDir is required.
 type Options struct {
-	Addr        string // where it answers; default 127.0.0.1:8080, port 0 picks one
-	DataDir     string // made if absent; everything that lasts is in it
-	AdminToken  string // of the operator; empty: made once and kept in DataDir
-	DatabaseURL string // a PostgreSQL server to use instead of a private one
-	NATSURL     string // a NATS server to use instead of the embedded one
-	RateLimit   string // "off": keys are not limited
+	Addr        string         // where it answers; default 127.0.0.1:8080, port 0 picks one
+	DataDir     string         // made if absent; everything that lasts is in it
+	AdminToken  string         // of the operator; empty: made once and kept in DataDir
+	DatabaseURL string         // a PostgreSQL server to use instead of a private one
+	NATSURL     string         // a NATS server to use instead of the embedded one
+	Limits      service.Limits // of each service; zero: nobody is limited
 	Log         *zap.Logger
 
 	Extra    http.Handler // answers the paths below /demo/, if it is set
@@ -236,6 +235,3 @@ func (s *Stack) startPostgres(ctx context.Context, o Options) (url func(database
 }
 
 func databaseName(service string) string { return "partilha_" + service }
-
-// limiter is how often a key may ask.
-func (o Options) limiter() *web.Limiter { return service.LimiterFor(strings.ToLower(o.RateLimit)) }
