@@ -2,6 +2,7 @@ package web
 
 import (
 	"net/http"
+	"strconv"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -102,6 +103,7 @@ func refuseMethod(w http.ResponseWriter, r *http.Request, methods []string) {
 func writeJSON(w http.ResponseWriter, status int, raw []byte) {
 	if raw != nil {
 		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Content-Length", strconv.Itoa(len(raw)))
 	}
 	w.WriteHeader(status)
 	w.Write(raw)

@@ -107,12 +107,19 @@ func postService(ctx context.Context, g *ground, o options, clients int, cpuProf
 	if err := g.fresh(ctx, salesDatabase); err != nil {
 		return measured{}, err
 	}
-	a := assignment{Role: roleSales, DatabaseURL: g.postgres.URL(salesDatabase), Writers: o.writers, CPUProfile: cpuProfile}
-	m, total, err := post(ctx, g, a, clients, o.seconds)
+	m, total, err := post(ctx, g, salesService(g, o, cpuProfile), clients, o.seconds)
 	if err != nil {
 		return m, err
 	}
-	return m, errors.Join(
+	return m, expectSales(ctx, g, total)
+}
+
+func salesService(g *ground, o options, cpuProfile string) assignment {
+	return assignment{Role: roleSales, DatabaseURL: g.postgres.URL(salesDatabase), Writers: o.writers, CPUProfile: cpuProfile}
+}
+
+func expectSales(ctx context.Context, g *ground, total int64) error {
+	return errors.Join(
 		g.expect(ctx, "sales", salesDatabase, `select count(*) from sales`, total),
 		g.expect(ctx, "events in the outbox", salesDatabase, `select count(*) from outbox where name = 'sale.recorded'`, total),
 	)
@@ -121,6 +128,24 @@ func postService(ctx context.Context, g *ground, o options, clients int, cpuProf
 // post starts the process, warms it up, loads it, and stops it. total counts the
 // warm-up as well.
 func post(ctx context.Context, g *ground, a assignment, clients, seconds int) (m measured, total int64, err error) {
+	return onChild(ctx, g, a, func(c *child, s *shop) (m measured, total int64, err error) {
+		l, err := connect(s, clients)
+		if err != nil {
+			return m, 0, err
+		}
+		defer l.close()
+		if _, err := l.closed(ctx, warmUp); err != nil {
+			return m, 0, err
+		}
+		before := g.effort(c.cmd.Process.Pid)
+		answered, err := l.closed(ctx, time.Duration(seconds)*time.Second)
+		m = measured{answered.perSecond(), g.effort(c.cmd.Process.Pid).since(before).perSale(answered.sales)}
+		return m, l.total(), err
+	})
+}
+
+// onChild starts the process with a shop, has it measured, and stops it.
+func onChild(ctx context.Context, g *ground, a assignment, measure func(*child, *shop) (measured, int64, error)) (m measured, total int64, err error) {
 	c, err := startChild(g, a)
 	if err != nil {
 		return m, 0, err
@@ -137,16 +162,5 @@ func post(ctx context.Context, g *ground, a assignment, clients, seconds int) (m
 	if err := g.settle(ctx); err != nil {
 		return m, 0, err
 	}
-	l, err := connect(s, clients)
-	if err != nil {
-		return m, 0, err
-	}
-	defer l.close()
-	if _, err := l.closed(ctx, warmUp); err != nil {
-		return m, 0, err
-	}
-	before := g.effort(c.cmd.Process.Pid)
-	answered, err := l.closed(ctx, time.Duration(seconds)*time.Second)
-	m = measured{answered.perSecond(), g.effort(c.cmd.Process.Pid).since(before).perSale(answered.sales)}
-	return m, l.total(), err
+	return measure(c, s)
 }

@@ -38,14 +38,25 @@ func dialShop(s *shop, number int) (*wire, error) {
 
 func newWire(s *shop, number int) *wire {
 	ref := fmt.Sprintf("bench-%03d-%s", number, refDigits)
-	body := fmt.Sprintf(`{"referral_code":%q,"campaign_id":%q,"plan_id":%q,"amount_brl":100.50,"external_ref":%q,"customer_ref":"cliente@example.com"}`,
-		referralCode, s.CampaignID, s.PlanID, ref)
-	request := fmt.Sprintf("POST /api/v1/sales HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
-		s.address, s.key, len(body), body)
-	w := &wire{request: []byte(request), buffer: make([]byte, 4096)}
-	at := bytes.Index(w.request, []byte(ref)) + len(ref) - len(refDigits)
-	w.digits = w.request[at : at+len(refDigits)]
+	w := &wire{request: requestOf(s, "/api/v1/sales", []byte(saleBody(s, ref))), buffer: make([]byte, 4096)}
+	w.digits = digitsOf(w.request, ref)
 	return w
+}
+
+func saleBody(s *shop, ref string) string {
+	return fmt.Sprintf(`{"referral_code":%q,"campaign_id":%q,"plan_id":%q,"amount_brl":100.50,"external_ref":%q,"customer_ref":"cliente@example.com"}`,
+		referralCode, s.CampaignID, s.PlanID, ref)
+}
+
+func requestOf(s *shop, path string, body []byte) []byte {
+	return fmt.Appendf(nil, "POST %s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
+		path, s.address, s.key, len(body), body)
+}
+
+// digitsOf is the part of a request that counts: the last digits of the reference.
+func digitsOf(request []byte, ref string) []byte {
+	at := bytes.Index(request, []byte(ref)) + len(ref) - len(refDigits)
+	return request[at : at+len(refDigits)]
 }
 
 // count adds one to the digits, in place.
