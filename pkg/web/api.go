@@ -155,14 +155,14 @@ func (e *endpoint) serve(w http.ResponseWriter, call *Call) (status int) {
 		return refuse(w, call.Request, e.api.Log, err)
 	}
 	if !e.route.Access.operator {
-		at := lane{call.Tenant(), e.list != nil}
-		if err := e.api.Limiter.enter(at, call.header); err != nil {
-			return refuse(w, call.Request, e.api.Log, err)
-		}
-		defer e.api.Limiter.leave(at)
 		if err := e.api.Limiter.charge(call.Key.ID, 0, 1, call.header); err != nil {
 			return refuse(w, call.Request, e.api.Log, err)
 		}
+		at := lane{call.Tenant(), e.list != nil}
+		if err := e.api.Limiter.enter(call.Context(), at, call.header); err != nil {
+			return refuse(w, call.Request, e.api.Log, err)
+		}
+		defer e.api.Limiter.leave(at)
 	}
 	if e.body != nil {
 		if err := call.readBody(w); err != nil {

@@ -1,7 +1,9 @@
 package web
 
 import (
+	"context"
 	"net/http"
+	"runtime"
 	"testing"
 
 	"github.com/google/uuid"
@@ -12,7 +14,7 @@ import (
 
 func TestATenantsStormLeavesOthersTheirPlace(t *testing.T) {
 	limits := usual
-	limits.InFlight = 3
+	limits.InFlight, limits.Burst = 3, 10
 	s := newLimitedShop(t, limits)
 	tenant := uuid.New()
 	keys := []string{s.issue(func(k *auth.Key) { k.TenantID = tenant }), s.issue(func(k *auth.Key) { k.TenantID = tenant })}
@@ -62,6 +64,41 @@ func TestATenantsStormLeavesOthersTheirPlace(t *testing.T) {
 	}
 }
 
+func TestACallThatFindsNoPlaceWaitsForOneInTurn(t *testing.T) {
+	limits := usual
+	limits.InFlight, limits.Burst = 1, 2
+	l := NewLimiter(limits)
+	at := lane{tenant: uuid.New()}
+	if err := l.enter(t.Context(), at, http.Header{}); err != nil {
+		t.Fatal(err)
+	}
+	order := make(chan int)
+	for i := range limits.Burst {
+		go func() {
+			if err := l.enter(t.Context(), at, http.Header{}); err != nil {
+				t.Error(err)
+			}
+			order <- i
+		}()
+		for wanted := 0; wanted != i+2; runtime.Gosched() {
+			l.mu.Lock()
+			wanted = l.underWay[at].wanted
+			l.mu.Unlock()
+		}
+	}
+	if err := l.enter(t.Context(), at, http.Header{}); fault.KindOf(err) != fault.Limited {
+		t.Errorf("where as many wait as may, one more got %v", err)
+	}
+	for range limits.Burst {
+		l.leave(at)
+		<-order
+	}
+	l.leave(at)
+	if len(l.underWay) != 0 {
+		t.Errorf("still under way: %v", l.underWay)
+	}
+}
+
 func TestBatchesHaveANumberOfTheirOwn(t *testing.T) {
 	tenant := uuid.New()
 	for inFlight, batches := range map[int]int{1: 1, 63: 1, 64: 1, 128: 2, 256: 4} {
@@ -73,7 +110,9 @@ func TestBatchesHaveANumberOfTheirOwn(t *testing.T) {
 			most int
 		}{{lane{tenant, true}, batches}, {lane{tenant, false}, inFlight}} {
 			n := 0
-			for l.enter(at.lane, http.Header{}) == nil {
+			noTime, cancel := context.WithCancel(t.Context())
+			cancel()
+			for l.enter(noTime, at.lane, http.Header{}) == nil {
 				n++
 			}
 			if n != at.most {

@@ -15,7 +15,7 @@ import (
 // Limits are what one replica bears. Every number is at least 1.
 type Limits struct {
 	PerSecond, Burst                int            // calls of one key, where each element of a batch counts as one
-	InFlight                        int            // calls of one tenant under way at once
+	InFlight                        int            // calls of one tenant under way at once; up to Burst more wait for a moment
 	FailuresPerSecond, FailureBurst int            // calls from one address that show no valid key
 	TrustedProxies                  []netip.Prefix // who may say in X-Forwarded-For for whom it asks
 }
@@ -29,13 +29,13 @@ type Limiter struct {
 	failures *buckets[netip.Prefix]
 
 	mu       sync.Mutex
-	underWay map[lane]int
+	underWay map[lane]*places
 }
 
 // NewLimiter makes a limiter that has seen nobody yet.
 func NewLimiter(limits Limits) *Limiter {
 	return &Limiter{
-		limits: limits, now: time.Now, underWay: map[lane]int{},
+		limits: limits, now: time.Now, underWay: map[lane]*places{},
 		keys:     newBuckets[string](limits.PerSecond, limits.Burst),
 		failures: newBuckets[netip.Prefix](limits.FailuresPerSecond, limits.FailureBurst),
 	}
