@@ -110,6 +110,22 @@ func TestWhatIsSharedImportsNoService(t *testing.T) {
 	}
 }
 
+// TestTheClientBringsNoServerAlong keeps small what a payment system has to build in.
+func TestTheClientBringsNoServerAlong(t *testing.T) {
+	list := exec.Command("go", "list", "-deps", "-f", "{{with .Module}}{{.Path}}{{end}}", "./pkg/client")
+	list.Dir = root
+	out, err := list.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	modules := strings.Fields(string(out))
+	slices.Sort(modules)
+	want := []string{"github.com/go-json-experiment/json", "github.com/google/uuid", "github.com/shopspring/decimal", projectPath + "pkg"}
+	if got := slices.Compact(modules); !slices.Equal(got, want) {
+		t.Errorf("the client is made of %v, want %v", got, want)
+	}
+}
+
 func TestEveryPackageSaysWhatItIsFor(t *testing.T) {
 	for _, p := range everyPackage(t) {
 		doc := p.Doc
@@ -133,7 +149,7 @@ var measured = []string{
 func TestNoFloatComesNearMoney(t *testing.T) {
 	used := map[string]bool{}
 	for _, p := range everyPackage(t) {
-		if !p.under("services", "pkg/money", "pkg/event") {
+		if !p.under("services", "pkg/money", "pkg/event", "pkg/client") {
 			continue
 		}
 		for _, file := range p.GoFiles {

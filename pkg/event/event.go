@@ -84,15 +84,24 @@ func Seal[T Payload](tenant uuid.UUID, cause string, at time.Time, data T, trace
 	return Sealed{Name: name, ID: e.ID, CreatedAt: e.CreatedAt, TenantID: tenant, Body: body, Traceparent: traceparent}, nil
 }
 
-// Open reads the envelope of body and leaves its data as it came. It fails where a
+// Envelope reads the envelope of body and leaves its data as it came. It fails where a
 // member of the envelope is missing or of another type.
-func Open(body []byte) (Sealed, error) {
+func Envelope(body []byte) (Event[jsontext.Value], error) {
 	var e Event[jsontext.Value]
 	if err := json.Unmarshal(body, &e); err != nil {
-		return Sealed{}, fmt.Errorf("read envelope: %w", err)
+		return Event[jsontext.Value]{}, fmt.Errorf("read envelope: %w", err)
 	}
 	if e.Name == "" || e.ID == (ID{}) || e.TenantID == uuid.Nil || e.CreatedAt.IsZero() || e.Data.Kind() != '{' {
-		return Sealed{}, fmt.Errorf("read envelope: a member is missing")
+		return Event[jsontext.Value]{}, fmt.Errorf("read envelope: a member is missing")
+	}
+	return e, nil
+}
+
+// Open reads an event whose bytes are fixed already. It fails as [Envelope] does.
+func Open(body []byte) (Sealed, error) {
+	e, err := Envelope(body)
+	if err != nil {
+		return Sealed{}, err
 	}
 	return Sealed{Name: e.Name, ID: e.ID, CreatedAt: e.CreatedAt, TenantID: e.TenantID, Body: body}, nil
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -95,5 +96,45 @@ func TestTheSnippetsTellTrueSignaturesFromFalseOnes(t *testing.T) {
 	}
 	if ran == 0 {
 		t.Error("no snippet was run")
+	}
+}
+
+// TestTheSnippetOfTheClientCompiles builds the body of a function that has what the
+// snippet takes for granted.
+func TestTheSnippetOfTheClientCompiles(t *testing.T) {
+	page, err := os.ReadFile("../../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	snippet := regexp.MustCompile("(?s)## From Go\n.*?```go\n(.*?)```").FindSubmatch(page)
+	if snippet == nil {
+		t.Fatal("README.md has no Go snippet under From Go")
+	}
+	const before = `package main
+
+import ("context"; "errors"; "fmt"; "os"; "github.com/google/uuid"; "partilha.dev/pkg/client"; "partilha.dev/pkg/money")
+
+func main() {}
+
+func sell(ctx context.Context, campaign, plan uuid.UUID) error {
+`
+	here, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := t.TempDir()
+	program, overlay := filepath.Join(folder, "main.go"), filepath.Join(folder, "overlay.json")
+	replaced, err := json.Marshal(map[string]map[string]string{"Replace": {filepath.Join(here, "snippet", "main.go"): program}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for file, content := range map[string][]byte{program: []byte(before + string(snippet[1]) + "return nil\n}\n"), overlay: replaced} {
+		if err := os.WriteFile(file, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out, err := exec.Command("go", "build", "-overlay", overlay, "-o", filepath.Join(folder, "snippet"), "./snippet").CombinedOutput()
+	if err != nil {
+		t.Errorf("%v: %s", err, out)
 	}
 }

@@ -1,0 +1,163 @@
+package client_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"partilha.dev/pkg/client"
+	"partilha.dev/pkg/event"
+	"partilha.dev/pkg/money"
+)
+
+// A sale is reported while Partilha is not there for a moment. The client sends the same
+// report again, so that it is recorded once and answered.
+func ExampleClient_RecordSale() {
+	down := true
+	partilha := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if down {
+			down = false
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		w.WriteHeader(http.StatusCreated)
+		io.WriteString(w, `{"sale_id":"019f60bb-3400-78de-80b3-c47f112c5974","commission_id":"019f60bb-3400-708f-8271-887ce94707da","commission_amount_brl":25.00,"idempotent":false}`)
+	}))
+	defer partilha.Close()
+
+	c, err := client.New(partilha.URL, "ptl_k3y", client.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	sold, err := c.RecordSale(context.Background(), client.SaleReport{
+		ReferralCode: "ana",
+		CampaignID:   uuid.MustParse("019f60b5-3400-76b2-83c0-d5f35d1b11f9"),
+		PlanID:       uuid.MustParse("019f60b6-3400-772d-8fcf-b0c470ac255c"),
+		Amount:       money.BRL(25000), // R$ 250.00
+		ExternalRef:  "order-48213",
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("sale", sold.SaleID, "earns", sold.CommissionAmount)
+	// Output:
+	// sale 019f60bb-3400-78de-80b3-c47f112c5974 earns 25.00
+}
+
+// What a shop sold while it was offline is reported in one call. Each sale stands alone.
+func ExampleClient_RecordSales() {
+	partilha := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		io.WriteString(w, `{"results":[
+			{"status":201,"sale_id":"019f60bb-3400-78de-80b3-c47f112c5974","commission_id":"019f60bb-3400-708f-8271-887ce94707da","commission_amount_brl":25.00,"idempotent":false},
+			{"status":422,"code":"create_failed","message":"the campaign is not active"}]}`)
+	}))
+	defer partilha.Close()
+
+	c, err := client.New(partilha.URL, "ptl_k3y", client.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	gathered := []client.SaleReport{
+		{ReferralCode: "ana", Amount: money.BRL(25000), ExternalRef: "order-48213"},
+		{ReferralCode: "ana", Amount: money.BRL(8000), ExternalRef: "order-48214"},
+	}
+	results, err := c.RecordSales(context.Background(), gathered)
+	if err != nil {
+		log.Fatal(err)
+	}
+	for i, result := range results {
+		switch {
+		case result.Refusal == nil:
+			fmt.Println(gathered[i].ExternalRef, "earns", result.CommissionAmount)
+		case result.Refusal.Temporary():
+			fmt.Println(gathered[i].ExternalRef, "is to be reported again")
+		default:
+			fmt.Println(gathered[i].ExternalRef, "is refused:", result.Refusal.Message)
+		}
+	}
+	// Output:
+	// order-48213 earns 25.00
+	// order-48214 is refused: the campaign is not active
+}
+
+// The sales of a partner are added up. The second page is fetched when it is needed.
+func ExampleClient_ListSales() {
+	partilha := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Get("cursor") == "" {
+			io.WriteString(w, `{"data":[{"external_ref":"order-3","amount_brl":100.50},{"external_ref":"order-2","amount_brl":0.50}],"next_cursor":"more"}`)
+			return
+		}
+		io.WriteString(w, `{"data":[{"external_ref":"order-1","amount_brl":9.00}],"next_cursor":null}`)
+	}))
+	defer partilha.Close()
+
+	c, err := client.New(partilha.URL, "ptl_k3y", client.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	var total money.BRL
+	partner := uuid.MustParse("019f60b3-3400-75c6-82e0-91b8c0565f1b")
+	for sale, err := range c.ListSales(context.Background(), client.SaleFilter{PartnerID: partner}) {
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(sale.ExternalRef, sale.Amount)
+		total += sale.Amount
+	}
+	fmt.Println("total", total)
+	// Output:
+	// order-3 100.50
+	// order-2 0.50
+	// order-1 9.00
+	// total 110.00
+}
+
+// A receiver of webhooks believes nothing before it has checked the signature.
+func ExampleVerifyWebhook() {
+	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 1<<20))
+		if err != nil {
+			return
+		}
+		told, err := client.VerifyWebhook(secret, r.Header.Get(client.SignatureHeader), body)
+		if err != nil {
+			http.Error(w, "not genuine", http.StatusUnauthorized)
+			return
+		}
+		if told.Name == event.NameCommissionAvailable {
+			var earned event.CommissionAvailable
+			if err := json.Unmarshal(told.Data, &earned); err != nil {
+				http.Error(w, err.Error(), http.StatusBadRequest)
+				return
+			}
+			fmt.Println(told.ID, "tells of", earned.Amount)
+		}
+		w.WriteHeader(http.StatusNoContent)
+	}))
+	defer receiver.Close()
+
+	for _, sent := range []string{webhook, strings.Replace(webhook, "32.42", "9999.00", 1)} {
+		request, err := http.NewRequest(http.MethodPost, receiver.URL, strings.NewReader(sent))
+		if err != nil {
+			log.Fatal(err)
+		}
+		request.Header.Set(client.SignatureHeader, signature)
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			log.Fatal(err)
+		}
+		response.Body.Close()
+		fmt.Println(response.Status)
+	}
+	// Output:
+	// evt_0123456789abcdef0123456789abcdef tells of 32.42
+	// 204 No Content
+	// 401 Unauthorized
+}
