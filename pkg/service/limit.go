@@ -12,7 +12,7 @@ type Limits struct {
 	RateLimit         string         `env:"RATE_LIMIT" envDefault:"on"`               // off: nothing below limits anybody, for a benchmark
 	PerSecond         int            `env:"RATE_LIMIT_PER_SECOND" envDefault:"1000"`  // calls of one key, each element of a batch counting as one
 	Burst             int            `env:"RATE_LIMIT_BURST" envDefault:"2000"`       // the same, at once
-	InFlight          int            `env:"RATE_LIMIT_IN_FLIGHT" envDefault:"128"`    // calls of one tenant under way; batches: one for every 64 of them
+	InFlight          int            `env:"RATE_LIMIT_IN_FLIGHT" envDefault:"64"`     // calls of one tenant under way; others wait a moment. Batches: one for every 64 of them, at least two
 	FailuresPerSecond int            `env:"AUTH_FAILURES_PER_SECOND" envDefault:"10"` // calls from one address that show no valid key
 	FailureBurst      int            `env:"AUTH_FAILURES_BURST" envDefault:"100"`     // the same, at once
 	TrustedProxies    []netip.Prefix `env:"TRUSTED_PROXIES"`                          // CIDRs, separated by commas, whose X-Forwarded-For is believed

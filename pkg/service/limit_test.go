@@ -10,7 +10,7 @@ import (
 )
 
 // usual are the limits where the environment says nothing.
-var usual = Limits{RateLimit: "on", PerSecond: 1000, Burst: 2000, InFlight: 128, FailuresPerSecond: 10, FailureBurst: 100}
+var usual = Limits{RateLimit: "on", PerSecond: 1000, Burst: 2000, InFlight: 64, FailuresPerSecond: 10, FailureBurst: 100}
 
 var limitVariables = []string{
 	"RATE_LIMIT", "RATE_LIMIT_PER_SECOND", "RATE_LIMIT_BURST", "RATE_LIMIT_IN_FLIGHT", "AUTH_FAILURES_PER_SECOND", "AUTH_FAILURES_BURST", "TRUSTED_PROXIES",

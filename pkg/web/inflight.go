@@ -12,6 +12,9 @@ import (
 	"partilha.dev/pkg/fault"
 )
 
+// leastBatches are as many as a tenant may always have under way.
+const leastBatches = 2
+
 // placeWithin is how long a call waits for others of its tenant to be answered.
 const placeWithin = time.Second
 
@@ -30,14 +33,14 @@ type places struct {
 // enter counts a call of the tenant as under way, until leave. Where all of its places
 // are taken the call waits for one, and is refused if too many wait already or it takes
 // too long. Batches have a number of their own, so that they never take the place of
-// other calls: as many as have the bodies of that many calls, and at least one.
+// other calls: as many as have the bodies of that many calls, and a few at least.
 func (l *Limiter) enter(ctx context.Context, at lane, header http.Header) error {
 	if l == nil {
 		return nil
 	}
 	most, what := l.limits.InFlight, "calls"
 	if at.batch {
-		most, what = max(1, l.limits.InFlight/(maxBatchBody/maxBody)), "batches"
+		most, what = max(leastBatches, l.limits.InFlight/(maxBatchBody/maxBody)), "batches"
 	}
 	if p := l.want(at, most); p != nil {
 		if p.free.TryAcquire(1) {

@@ -35,6 +35,7 @@ type assignment struct {
 	DatabaseURL string // of the sales database, or of any on the server for the stack
 	Writers     int    // SALES_WRITERS, where the sales service runs alone
 	CPUProfile  string // where to write one; "" for none
+	InFlight    int    // calls that a tenant may have under way; 0: nobody is limited
 }
 
 // announcement is the one line on a child's standard output, once it serves.

@@ -96,7 +96,7 @@ func parseOptions(name string, args []string) (o options, err error) {
 	} else {
 		flags.IntVar(&o.rounds, "rounds", 3, "how often each measurement is made, at least 3")
 		flags.IntVar(&o.seconds, "seconds", 3, "length of one throughput measurement")
-		flags.StringVar(&o.parts, "parts", "post,batch,latency,chain", "what to measure")
+		flags.StringVar(&o.parts, "parts", strings.Join(allParts, ","), "what to measure")
 		flags.StringVar(&o.clients, "clients", "1,8,64", "concurrencies at which POST is measured")
 		flags.StringVar(&o.rates, "rates", "100,2000", "sales a second of the latency measurements")
 		flags.IntVar(&o.openFor, "latency-seconds", 10, "length of one latency measurement")
@@ -116,8 +116,8 @@ func parseOptions(name string, args []string) (o options, err error) {
 		return o, errors.New("-rounds must be at least 3, and the other numbers at least 1")
 	}
 	for part := range strings.SplitSeq(o.parts, ",") {
-		if name == "bench" && part != "post" && part != "batch" && part != "latency" && part != "chain" {
-			return o, fmt.Errorf("-parts knows post, batch, latency and chain, not %q", part)
+		if name == "bench" && !slices.Contains(allParts, part) {
+			return o, fmt.Errorf("-parts knows %s, not %q", strings.Join(allParts, ", "), part)
 		}
 	}
 	if o.dir, err = filepath.Abs(o.dir); err != nil {
@@ -140,6 +140,8 @@ func numbers(flag, list string) (all []int, err error) {
 
 func (o options) has(part string) bool { return slices.Contains(strings.Split(o.parts, ","), part) }
 
+var allParts = []string{"post", "batch", "neighbour", "latency", "chain"}
+
 // warmUp precedes every measurement.
 const warmUp = time.Second
 
@@ -161,6 +163,11 @@ func bench(ctx context.Context, g *ground, o options) error {
 	if o.has("batch") {
 		if err := measureBatch(ctx, g, o); err != nil {
 			return fmt.Errorf("measure batches: %w", err)
+		}
+	}
+	if o.has("neighbour") {
+		if err := measureNeighbour(ctx, g, o); err != nil {
+			return fmt.Errorf("measure neighbours: %w", err)
 		}
 	}
 	if o.has("latency") {

@@ -64,6 +64,12 @@ func serveSales(ctx context.Context, a assignment, log *zap.Logger, announce fun
 	}
 	defer connection.Close()
 	deps := service.Deps{Pool: pool, Bus: connection, Log: log, Now: time.Now}
+	if a.InFlight > 0 {
+		const unbounded = 1 << 30
+		deps.Limiter = web.NewLimiter(web.Limits{
+			PerSecond: unbounded, Burst: unbounded, InFlight: a.InFlight, FailuresPerSecond: unbounded, FailureBurst: unbounded,
+		})
+	}
 	s, err := sales.New(ctx, sales.Config{AdminToken: operatorToken, Writers: a.Writers}, deps)
 	if err != nil {
 		return err
