@@ -35,6 +35,7 @@ type options struct {
 	parts      string
 	clients    string
 	rates      string
+	sizes      string
 	openFor    int
 	chainFor   int
 	writers    int
@@ -99,6 +100,7 @@ func parseOptions(name string, args []string) (o options, err error) {
 		flags.StringVar(&o.parts, "parts", strings.Join(allParts, ","), "what to measure")
 		flags.StringVar(&o.clients, "clients", "1,8,64", "concurrencies at which POST is measured")
 		flags.StringVar(&o.rates, "rates", "100,2000", "sales a second of the latency measurements")
+		flags.StringVar(&o.sizes, "sizes", "10000,1000000", "sales that are there already where growth is measured; 20000000 takes long, and some 20 GB")
 		flags.IntVar(&o.openFor, "latency-seconds", 10, "length of one latency measurement")
 		flags.IntVar(&o.chainFor, "chain-seconds", 10, "how long the whole chain is under load")
 		flags.IntVar(&o.writers, "writers", 1, "SALES_WRITERS of the sales service while it runs alone")
@@ -140,7 +142,7 @@ func numbers(flag, list string) (all []int, err error) {
 
 func (o options) has(part string) bool { return slices.Contains(strings.Split(o.parts, ","), part) }
 
-var allParts = []string{"post", "batch", "neighbour", "latency", "chain"}
+var allParts = []string{"post", "batch", "growth", "neighbour", "latency", "chain"}
 
 // warmUp precedes every measurement.
 const warmUp = time.Second
@@ -155,6 +157,10 @@ func bench(ctx context.Context, g *ground, o options) error {
 	if err != nil {
 		return err
 	}
+	sizes, err := numbers("-sizes", o.sizes)
+	if err != nil {
+		return err
+	}
 	if o.has("post") {
 		if err := measurePost(ctx, g, o, clients); err != nil {
 			return fmt.Errorf("measure POST: %w", err)
@@ -163,6 +169,11 @@ func bench(ctx context.Context, g *ground, o options) error {
 	if o.has("batch") {
 		if err := measureBatch(ctx, g, o); err != nil {
 			return fmt.Errorf("measure batches: %w", err)
+		}
+	}
+	if o.has("growth") {
+		if err := measureGrowth(ctx, g, o, sizes); err != nil {
+			return fmt.Errorf("measure growth: %w", err)
 		}
 	}
 	if o.has("neighbour") {
