@@ -93,6 +93,7 @@ func TestACommandMayHaveStatusesAndAHelpOfItsOwn(t *testing.T) {
 		"it fails":                         {database, []string{"count"}, 2, "", "shop: name a shelf\n"},
 		"it is not configured":             {nil, []string{"count", "top"}, 2, "", "DATABASE_URL"},
 		"it explains itself":               {nil, []string{"count", "top", "--help"}, 0, "count counts.\n", ""},
+		"it explains itself in short":      {nil, []string{"count", "-h"}, 0, "count counts.\n", ""},
 	} {
 		status, stdout, stderr := command(t, "shop", row.env, row.args...)
 		if status != row.status || stdout != row.stdout || !strings.Contains(stderr, row.stderr) || (row.stderr == "") != (stderr == "") {

@@ -35,7 +35,7 @@ type Program struct {
 type Command struct {
 	Usage string // "tenant create NAME": the leading lower-case words select it
 	About string
-	// Help is what --help prints after the words of the usage; "" where About says it all.
+	// Help is what --help or -h prints after the words of the usage; "" where About says it all.
 	Help string
 	// Failure is the status of the process where Run, or what must be there before it,
 	// fails; 0 stands for 1.
@@ -127,7 +127,7 @@ func (p Program) run(ctx context.Context, args []string) error {
 			continue
 		}
 		rest := args[len(words):]
-		if command.Help != "" && slices.Contains(rest, "--help") {
+		if command.Help != "" && (slices.Contains(rest, "--help") || slices.Contains(rest, "-h")) {
 			_, err := fmt.Print(command.Help)
 			return err
 		}

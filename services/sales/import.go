@@ -101,9 +101,9 @@ func (s *Service) runImport(ctx context.Context, order importOrder) (refusedRows
 	if err := s.checkImportable(ctx, order.tenant); err != nil {
 		return 0, err
 	}
-	file, err := rowfile.Open(order.path, order.stdin, importColumns())
+	file, err := rowfile.Open(ctx, order.path, order.stdin, importColumns())
 	if err != nil {
-		return 0, err
+		return 0, interrupted(ctx, err)
 	}
 	defer file.Close()
 	if file.Same(order.refused) {
@@ -116,12 +116,17 @@ func (s *Service) runImport(ctx context.Context, order importOrder) (refusedRows
 	relaying, stop := context.WithCancel(ctx)
 	relayed := make(chan error, 1)
 	go func() { relayed <- s.relay.Run(relaying) }()
-	err = m.run(ctx)
+	err = interrupted(ctx, m.run(ctx))
 	stop()
-	if ctx.Err() != nil {
-		err = errors.New("interrupted; the same command goes on from here")
-	}
 	return m.tally.refused(), errors.Join(err, <-relayed, m.finish())
+}
+
+// interrupted says in plain words that it was the operator who ended an import.
+func interrupted(ctx context.Context, err error) error {
+	if err != nil && ctx.Err() != nil {
+		return errors.New("interrupted; the same command goes on from here")
+	}
+	return err
 }
 
 const importableQuery = `select status from tenants where tenant_id = $1`

@@ -283,16 +283,29 @@ func TestFiftyThousandSalesTakeFewCommits(t *testing.T) {
 	}
 }
 
-func TestASaleThatIsTwiceInAFileIsMadeOnce(t *testing.T) {
+func TestOfSalesWithOneReferenceTheFirstInTheFileIsMade(t *testing.T) {
 	t.Parallel()
+	const refs = 250 // twice as many fit into one commit
 	f := start(t, nowhere)
-	row := `{"type":"sale","referral_code":"ana.souza","campaign_id":"` + f.campaign + `","plan_id":"` + f.plan + `","amount_brl":1,"external_ref":"twin"}` + "\n"
-	got := f.imports(f.file("rows", row+strings.Replace(row, ":1,", ":2,", 1)+row)).says("sale 1 1 1")
-	if want := []string{"2 conflict"}; !slices.Equal(got.reasons(), want) {
-		t.Errorf("refused %q, want %q", got.reasons(), want)
+	var rows strings.Builder
+	add := func(amount, n int) {
+		fmt.Fprintf(&rows, `{"type":"sale","referral_code":"ana.souza","campaign_id":"%s","plan_id":"%s","amount_brl":%d,"external_ref":"order-%d"}`+"\n", f.campaign, f.plan, amount, n)
 	}
-	if n := f.rows("sales where amount_centavos = 100"); n != 1 || f.rows("sales") != 1 {
-		t.Errorf("%d sales are recorded as the first row says", n)
+	for n := range refs {
+		add(1, n*7%refs)
+	}
+	for n := range refs {
+		add(2, n*3%refs)
+	}
+	add(1, 0)
+	got := f.imports(f.file("rows", rows.String())).says("sale 250 1 250")
+	for i, reason := range got.reasons() {
+		if want := fmt.Sprint(refs+1+i, " conflict"); reason != want {
+			t.Fatalf("refused as %q, want %q", reason, want)
+		}
+	}
+	if n := f.rows("sales where amount_centavos = 100"); n != refs {
+		t.Errorf("%d sales are recorded as the first row says, want %d", n, refs)
 	}
 }
 
@@ -306,7 +319,7 @@ func TestARateThatChangesDuringAnImportHoldsForTheSalesAfterIt(t *testing.T) {
 	row := func(ref string) string {
 		return `{"type":"sale","referral_code":"ana.souza","campaign_id":"` + f.campaign + `","plan_id":"` + f.plan + `","amount_brl":100,"external_ref":"` + ref + `"}` + "\n"
 	}
-	file, err := rowfile.Open(f.file("rows", row("before")+row("after")), nil, nil)
+	file, err := rowfile.Open(t.Context(), f.file("rows", row("before")+row("after")), nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ package rowfile
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -52,12 +53,12 @@ type File struct {
 }
 
 // Open opens the file at path, or stdin for "-". What can be read only once is copied
-// to a temporary file that vanishes with the process.
+// to a temporary file that vanishes with the process; the end of ctx ends the wait for it.
 //
 // A name that ends in .csv, .ndjson or .jsonl tells the format; for any other it is
 // NDJSON if the first character is a brace. CSV whose header cannot be used is an
 // error: none of its rows could be read.
-func Open(path string, stdin *os.File, columns Columns) (*File, error) {
+func Open(ctx context.Context, path string, stdin *os.File, columns Columns) (*File, error) {
 	file := stdin
 	if path != "-" {
 		var err error
@@ -65,7 +66,7 @@ func Open(path string, stdin *os.File, columns Columns) (*File, error) {
 			return nil, fmt.Errorf("open file: %w", err)
 		}
 	}
-	file, err := rereadable(file)
+	file, err := rereadable(ctx, file)
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +84,7 @@ func Open(path string, stdin *os.File, columns Columns) (*File, error) {
 
 // rereadable returns the file itself if it is a regular one, else a copy; it closes
 // what it does not return.
-func rereadable(file *os.File) (*os.File, error) {
+func rereadable(ctx context.Context, file *os.File) (*os.File, error) {
 	info, err := file.Stat()
 	if err == nil && info.Mode().IsRegular() {
 		return file, nil
@@ -100,13 +101,29 @@ func rereadable(file *os.File) (*os.File, error) {
 		return nil, fmt.Errorf("keep what is read: %w", err)
 	}
 	if err = os.Remove(copied.Name()); err == nil {
-		_, err = io.Copy(copied, file)
+		err = copyUntil(ctx, copied, file)
 	}
 	if err != nil {
 		copied.Close()
 		return nil, fmt.Errorf("keep what is read: %w", err)
 	}
 	return copied, nil
+}
+
+// copyUntil copies the file, or as much of it as there is when ctx ends: whoever writes
+// it may never end.
+func copyUntil(ctx context.Context, to, from *os.File) error {
+	done := make(chan error, 1)
+	go func() {
+		_, err := io.Copy(to, from)
+		done <- err
+	}()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 func (f *File) inspect(path string) error {

@@ -1,6 +1,7 @@
 package rowfile
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -22,7 +23,7 @@ func written(t testing.TB, name, content string) (*File, error) {
 	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	f, err := Open(path, nil, columns)
+	f, err := Open(t.Context(), path, nil, columns)
 	if err == nil {
 		t.Cleanup(func() { f.Close() })
 	}
@@ -128,7 +129,7 @@ func TestAPipeIsCopiedAndTheCopyLeavesNoTrace(t *testing.T) {
 		io.WriteString(out, "name\nAna\n")
 		out.Close()
 	}()
-	f, err := Open("-", in, columns)
+	f, err := Open(t.Context(), "-", in, columns)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,6 +141,24 @@ func TestAPipeIsCopiedAndTheCopyLeavesNoTrace(t *testing.T) {
 	}
 	if left, err := os.ReadDir(folder); err != nil || len(left) > 0 {
 		t.Errorf("there are %v %v", left, err)
+	}
+}
+
+func TestAPipeThatNeverEndsIsLeftWhenTheContextEnds(t *testing.T) {
+	in, out, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	opened := make(chan error)
+	go func() {
+		_, err := Open(ctx, "-", in, columns)
+		opened <- err
+	}()
+	cancel()
+	if err := <-opened; !errors.Is(err, context.Canceled) {
+		t.Errorf("opened: %v", err)
 	}
 }
 
