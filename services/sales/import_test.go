@@ -159,9 +159,12 @@ func TestTheExampleFilesAreTakenOverAndARepeatChangesNothing(t *testing.T) {
 				t.Errorf("%d of 3 partners have their event", n)
 			}
 			f.get("/api/v1/partners?referral_code=caio.reis").want(200)
-			f.recordsNothing(func() {
+			repeat := func() {
 				f.imports(path).says("partner 0 3 0", "campaign 0 1 0", "plan 0 2 0", "link 0 2 0", "sale 0 3 0", "all 0 11 0")
-			})
+			}
+			f.recordsNothing(repeat)
+			f.patch("/api/v1/campaigns/"+sale("order-48213").text("campaign_id"), `{"status":"ended"}`).want(200)
+			f.recordsNothing(repeat)
 		})
 	}
 }
