@@ -80,6 +80,28 @@ func TestACommandEndsWithItsStatusAndOneSentence(t *testing.T) {
 	}
 }
 
+func TestACommandMayHaveStatusesAndAHelpOfItsOwn(t *testing.T) {
+	t.Parallel()
+	database := []string{"DATABASE_URL=" + testkit.Database(t, bus.Schema, shopSchema)}
+	for what, row := range map[string]struct {
+		env            []string
+		args           []string
+		status         int
+		stdout, stderr string
+	}{
+		"it has said what there is to say": {database, []string{"count", "top"}, 1, "", ""},
+		"it fails":                         {database, []string{"count"}, 2, "", "shop: name a shelf\n"},
+		"it is not configured":             {nil, []string{"count", "top"}, 2, "", "DATABASE_URL"},
+		"it explains itself":               {nil, []string{"count", "top", "--help"}, 0, "count counts.\n", ""},
+		"it explains itself in short":      {nil, []string{"count", "-h"}, 0, "count counts.\n", ""},
+	} {
+		status, stdout, stderr := command(t, "shop", row.env, row.args...)
+		if status != row.status || stdout != row.stdout || !strings.Contains(stderr, row.stderr) || (row.stderr == "") != (stderr == "") {
+			t.Errorf("%s: status %d, %q %q", what, status, stdout, stderr)
+		}
+	}
+}
+
 func TestAServiceRefusesToStartOnPendingMigrations(t *testing.T) {
 	t.Parallel()
 	database := "DATABASE_URL=" + testkit.Database(t, bus.Schema)

@@ -35,24 +35,55 @@ type Program struct {
 type Command struct {
 	Usage string // "tenant create NAME": the leading lower-case words select it
 	About string
-	Run   func(ctx context.Context, deps Deps, args []string) error
+	// Help is what --help or -h prints after the words of the usage; "" where About says it all.
+	Help string
+	// Failure is the status of the process where Run, or what must be there before it,
+	// fails; 0 stands for 1.
+	Failure int
+	Run     func(ctx context.Context, deps Deps, args []string) error
 }
 
+// Status is the error of a command that has done its work and said what there is to
+// say, and yet ends the process with another status than 0.
+type Status int
+
+func (s Status) Error() string { return fmt.Sprintf("status %d", int(s)) }
+
 // Main runs the command that os.Args name and ends the process: status 0, or 1 after
-// one sentence on standard error, or 2 for a command that does not exist.
+// one sentence on standard error, or 2 for a command that does not exist. A command
+// may have statuses of its own.
 func Main(p Program) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	err := p.run(ctx, os.Args[1:])
+	var status Status
 	switch {
 	case err == nil:
+	case errors.As(err, &status):
+		os.Exit(int(status))
 	case errors.Is(err, errUsage):
 		fmt.Fprint(os.Stderr, p.usage())
 		os.Exit(2)
 	default:
 		fmt.Fprintf(os.Stderr, "%s: %v\n", p.Name, err)
-		os.Exit(1)
+		os.Exit(statusOf(err))
 	}
+}
+
+// failure is an error of a command that has a status of its own for it.
+type failure struct {
+	error
+	status int
+}
+
+func (f *failure) Unwrap() error { return f.error }
+
+func statusOf(err error) int {
+	var f *failure
+	if errors.As(err, &f) {
+		return f.status
+	}
+	return 1
 }
 
 var errUsage = errors.New("no such command")
@@ -95,31 +126,44 @@ func (p Program) run(ctx context.Context, args []string) error {
 		if len(args) < len(words) || !slices.Equal(args[:len(words)], words) {
 			continue
 		}
-		if command.Run == nil && len(args) > len(words) {
-			return errUsage
-		}
-		var config Config
-		if err := ReadEnvironment(&config); err != nil {
+		rest := args[len(words):]
+		if command.Help != "" && (slices.Contains(rest, "--help") || slices.Contains(rest, "-h")) {
+			_, err := fmt.Print(command.Help)
 			return err
 		}
-		if err := config.check(); err != nil {
-			return err
+		err := p.runCommand(ctx, command, rest)
+		if err != nil && command.Failure != 0 {
+			return &failure{err, command.Failure}
 		}
-		switch command.Usage {
-		case "serve":
-			return p.serve(ctx, config)
-		case "migrate":
-			return postgres.Migrate(ctx, config.DatabaseURL, p.Schemas...)
-		}
-		config.LogLevel = "error" // a person reads what the command prints
-		deps, closeDeps, err := p.connect(ctx, config)
-		if err != nil {
-			return err
-		}
-		defer closeDeps()
-		return command.Run(ctx, deps, args[len(words):])
+		return err
 	}
 	return errUsage
+}
+
+func (p Program) runCommand(ctx context.Context, command Command, args []string) error {
+	if command.Run == nil && len(args) > 0 {
+		return errUsage
+	}
+	var config Config
+	if err := ReadEnvironment(&config); err != nil {
+		return err
+	}
+	if err := config.check(); err != nil {
+		return err
+	}
+	switch command.Usage {
+	case "serve":
+		return p.serve(ctx, config)
+	case "migrate":
+		return postgres.Migrate(ctx, config.DatabaseURL, p.Schemas...)
+	}
+	config.LogLevel = "error" // a person reads what the command prints
+	deps, closeDeps, err := p.connect(ctx, config)
+	if err != nil {
+		return err
+	}
+	defer closeDeps()
+	return command.Run(ctx, deps, args)
 }
 
 // selector is the part of a usage that names the command: its leading lower-case words.

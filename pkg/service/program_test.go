@@ -56,6 +56,12 @@ func shopProgram() Program {
 				return err
 			}},
 			{Usage: "fail", About: "fail", Run: func(context.Context, Deps, []string) error { return errors.New("the shelf is broken") }},
+			{Usage: "count SHELF", About: "count", Help: "count counts.\n", Failure: 2, Run: func(_ context.Context, _ Deps, args []string) error {
+				if len(args) == 0 {
+					return errors.New("name a shelf")
+				}
+				return Status(1)
+			}},
 		},
 	}
 }

@@ -101,7 +101,7 @@ const decideAtOnce = 4
 // catalogue is decided anew, as in decide.
 func (s *Service) recordRound(ctx context.Context, credential auth.Credential, tenant uuid.UUID, open []*element) {
 	for _, e := range open {
-		e.decision = s.saleDecision(credential, tenant, e.report)
+		e.decision = s.saleDecision(&credential, tenant, e.report)
 	}
 	for len(open) > 0 {
 		var deciding errgroup.Group

@@ -45,40 +45,48 @@ on conflict do nothing`
 
 const firstCampaignQuery = `select first from campaigns where tenant_id = @tenant_id and external_ref = @external_ref`
 
+type campaignBody struct {
+	Name        string        `json:"name"`
+	Status      *string       `json:"status"`
+	StartsAt    *openapi.Time `json:"starts_at"`
+	EndsAt      *openapi.Time `json:"ends_at"`
+	ExternalRef *string       `json:"external_ref"`
+}
+
 // createCampaign answers POST /api/v1/campaigns.
 func (s *Service) createCampaign(call *web.Call) (web.Answer, error) {
-	var body struct {
-		Name        string        `json:"name"`
-		Status      *string       `json:"status"`
-		StartsAt    *openapi.Time `json:"starts_at"`
-		EndsAt      *openapi.Time `json:"ends_at"`
-		ExternalRef *string       `json:"external_ref"`
-	}
+	var body campaignBody
 	if err := call.Decode(&body); err != nil {
 		return web.Answer{}, err
 	}
-	id, err := uuid.NewV7()
+	creation, err := s.newCampaign(call.Tenant(), body)
 	if err != nil {
 		return web.Answer{}, err
+	}
+	return create(call.Context(), s, creation)
+}
+
+// newCampaign prepares a campaign; its dates may still be refused.
+func (s *Service) newCampaign(tenant uuid.UUID, body campaignBody) (creation[campaign], error) {
+	id, err := uuid.NewV7()
+	if err != nil {
+		return creation[campaign]{}, err
 	}
 	c := campaign{
 		CampaignID: id, Name: body.Name, Status: orElse(body.Status, "active"),
 		StartsAt: instant(body.StartsAt), EndsAt: instant(body.EndsAt), CreatedAt: event.Instant(s.deps.Now()),
 	}
-	if err := c.checkDates(); err != nil {
-		return web.Answer{}, err
-	}
-	return create(call.Context(), s, creation[campaign]{
-		tenant: call.Tenant(), externalRef: body.ExternalRef, view: c, own: "campaign_id", taken: "external_ref",
+	return creation[campaign]{
+		tenant: tenant, externalRef: body.ExternalRef, view: c, own: "campaign_id", taken: "external_ref",
 		firstQuery: firstCampaignQuery,
 		insert: func(ctx context.Context, tx *postgres.Tx, first []byte) (bool, error) {
 			tag, err := tx.Exec(ctx, createCampaignStatement, pgx.NamedArgs{
-				"tenant_id": call.Tenant(), "campaign_id": c.CampaignID, "name": c.Name, "status": c.Status,
+				"tenant_id": tenant, "campaign_id": c.CampaignID, "name": c.Name, "status": c.Status,
 				"starts_at": c.StartsAt, "ends_at": c.EndsAt, "external_ref": body.ExternalRef, "first": first, "created_at": c.CreatedAt,
 			})
 			return tag.RowsAffected() == 1, err
 		},
-	})
+	}, c.checkDates()
 }
 
 const campaignColumns = `campaign_id, name, status, starts_at, ends_at, created_at`

@@ -16,6 +16,7 @@ func Commands() []service.Command {
 	return []service.Command{
 		{Usage: "tenant create NAME", About: "add a tenant and print its id", Run: createTenantCommand},
 		{Usage: "key issue TENANT_ID NAME", About: "make a key with every scope and print it, this once", Run: issueKeyCommand},
+		importCommand,
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 // decision is one report on its way to becoming a fact: a sale or a conversion, which
 // is a T.
 type decision[T any] struct {
-	credential auth.Credential
+	credential *auth.Credential // whose key must hold; nil: the operator's own command asks
 	tenant     uuid.UUID
 	now        time.Time
 	deadline   time.Time // by which it must be decided, by the computer's own clock
@@ -68,15 +68,11 @@ func decide[T any](ctx context.Context, s *Service, d decision[T], record func(c
 // Everything that may refuse the report is looked at only after nothing earlier was found.
 func agree[T any](ctx context.Context, s *Service, d decision[T]) (terms offer, version int64, earlier *T, err error) {
 	for time.Now().Before(d.deadline) {
-		key, version, ok := s.catalogue.recall(d.credential.KeyID)
-		if !ok || key.Admit(d.credential, auth.SalesWrite, d.now) != nil {
-			fresh, _, err := s.catalogue.readKey(ctx, d.credential.KeyID)
-			if err != nil {
-				return terms, 0, nil, err
-			}
-			if err := fresh.Admit(d.credential, auth.SalesWrite, d.now); err != nil {
-				return terms, 0, nil, err
-			}
+		version, admitted, err := s.admit(ctx, d.credential, d.now)
+		if err != nil {
+			return terms, 0, nil, err
+		}
+		if !admitted {
 			continue
 		}
 		terms, offeredAt, ok := s.catalogue.offer(d.tenant, d.named)
@@ -90,11 +86,29 @@ func agree[T any](ctx context.Context, s *Service, d decision[T]) (terms offer, 
 			}
 			continue
 		}
-		if offeredAt == version {
-			return terms, version, nil, nil
+		if offeredAt == version || d.credential == nil {
+			return terms, offeredAt, nil, nil
 		} // else the snapshot was replaced between the two look-ups
 	}
 	return terms, 0, nil, fault.New(fault.Unavailable, "unavailable", "the catalogue is changing too fast; repeat the same call")
+}
+
+// admit tells whether the credential's key is remembered and holds, and the version of
+// the catalogue in which it does. Where it does not, the key is read again for the next
+// look, and is refused if it does not hold then.
+func (s *Service) admit(ctx context.Context, credential *auth.Credential, now time.Time) (version int64, admitted bool, err error) {
+	if credential == nil {
+		return 0, true, nil
+	}
+	key, version, ok := s.catalogue.recall(credential.KeyID)
+	if ok && key.Admit(*credential, auth.SalesWrite, now) == nil {
+		return version, true, nil
+	}
+	fresh, _, err := s.catalogue.readKey(ctx, credential.KeyID)
+	if err != nil {
+		return 0, false, err
+	}
+	return 0, false, fresh.Admit(*credential, auth.SalesWrite, now)
 }
 
 // maxAhead is how far in the future a sale may lie: clocks differ, and a day's

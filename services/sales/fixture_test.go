@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http/httptest"
+	"os"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -20,7 +21,16 @@ import (
 	"partilha.dev/pkg/testkit"
 )
 
-func TestMain(m *testing.M) { testkit.Main(m) }
+// runAs in the environment makes this test binary the program of the service.
+const runAs = "SALES_TEST_PROGRAM"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(runAs) != "" {
+		service.Main(service.Program{Name: "sales", Schemas: Migrations, Commands: Commands()})
+		os.Exit(0)
+	}
+	testkit.Main(m)
+}
 
 // nowhere is an address at which no NATS answers.
 const nowhere = "nats://127.0.0.1:1"

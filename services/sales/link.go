@@ -1,6 +1,7 @@
 package sales
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/google/uuid"
@@ -16,7 +17,7 @@ select c.tenant_id, c.campaign_id, p.partner_id, $4::uuid
 from campaigns c join partners p on p.tenant_id = c.tenant_id and p.partner_id = $3
 where c.tenant_id = $1 and c.campaign_id = $2
 on conflict (tenant_id, campaign_id, partner_id) do update set link_id = links.link_id
-returning true`
+returning link_id = $4`
 
 // linkPartner answers PUT /api/v1/campaigns/{campaign_id}/partners/{partner_id}:
 // from now on the partner may sell in the campaign. Doing it again changes nothing.
@@ -25,19 +26,27 @@ func (s *Service) linkPartner(call *web.Call) (web.Answer, error) {
 	if err != nil {
 		return web.Answer{}, err
 	}
-	linkID, err := uuid.NewV7()
-	if err != nil {
+	if _, err := s.link(call.Context(), call.Tenant(), campaignID, partnerID); err != nil {
 		return web.Answer{}, err
 	}
-	var linked bool
-	err = s.deps.Pool.QueryRow(call.Context(), linkStatement, call.Tenant(), campaignID, partnerID, linkID).Scan(&linked)
+	return web.Answer{Status: 204}, nil
+}
+
+// link links the two and tells whether they were not linked before; 404 where the
+// tenant lacks one of them.
+func (s *Service) link(ctx context.Context, tenant, campaignID, partnerID uuid.UUID) (fresh bool, err error) {
+	linkID, err := uuid.NewV7()
+	if err != nil {
+		return false, err
+	}
+	err = s.deps.Pool.QueryRow(ctx, linkStatement, tenant, campaignID, partnerID, linkID).Scan(&fresh)
 	if postgres.Absent(err) {
-		return web.Answer{}, web.NotFound()
+		return false, web.NotFound()
 	}
 	if err != nil {
-		return web.Answer{}, fmt.Errorf("link partner: %w", postgres.Explain(err))
+		return false, fmt.Errorf("link partner: %w", postgres.Explain(err))
 	}
-	return web.Answer{Status: 204}, nil
+	return fresh, nil
 }
 
 const linkableQuery = `

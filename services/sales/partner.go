@@ -37,38 +37,46 @@ on conflict do nothing`
 
 const firstPartnerQuery = `select first from partners where tenant_id = @tenant_id and external_ref = @external_ref`
 
+type partnerBody struct {
+	Name         string  `json:"name"`
+	ReferralCode string  `json:"referral_code"`
+	Email        *string `json:"email"`
+	Status       *string `json:"status"`
+	ExternalRef  *string `json:"external_ref"`
+}
+
 // createPartner answers POST /api/v1/partners and tells partner.created.
 func (s *Service) createPartner(call *web.Call) (web.Answer, error) {
-	var body struct {
-		Name         string  `json:"name"`
-		ReferralCode string  `json:"referral_code"`
-		Email        *string `json:"email"`
-		Status       *string `json:"status"`
-		ExternalRef  *string `json:"external_ref"`
-	}
+	var body partnerBody
 	if err := call.Decode(&body); err != nil {
 		return web.Answer{}, err
 	}
-	id, err := uuid.NewV7()
+	creation, err := s.newPartner(call.Tenant(), body)
 	if err != nil {
 		return web.Answer{}, err
 	}
+	return create(call.Context(), s, creation)
+}
+
+// newPartner prepares a partner and the event that tells of it.
+func (s *Service) newPartner(tenant uuid.UUID, body partnerBody) (creation[partner], error) {
+	id, err := uuid.NewV7()
 	p := partner{
 		PartnerID: id, ReferralCode: body.ReferralCode, Name: body.Name, Email: body.Email,
 		Status: orElse(body.Status, "active"), CreatedAt: event.Instant(s.deps.Now()),
 	}
-	return create(call.Context(), s, creation[partner]{
-		tenant: call.Tenant(), externalRef: body.ExternalRef, view: p, own: "partner_id", taken: "referral_code",
+	return creation[partner]{
+		tenant: tenant, externalRef: body.ExternalRef, view: p, own: "partner_id", taken: "referral_code",
 		firstQuery: firstPartnerQuery,
 		insert: func(ctx context.Context, tx *postgres.Tx, first []byte) (bool, error) {
 			tag, err := tx.Exec(ctx, createPartnerStatement, pgx.NamedArgs{
-				"tenant_id": call.Tenant(), "partner_id": p.PartnerID, "referral_code": p.ReferralCode, "name": p.Name, "email": p.Email,
+				"tenant_id": tenant, "partner_id": p.PartnerID, "referral_code": p.ReferralCode, "name": p.Name, "email": p.Email,
 				"status": p.Status, "external_ref": body.ExternalRef, "first": first, "created_at": p.CreatedAt,
 			})
 			if err != nil || tag.RowsAffected() == 0 {
 				return false, err
 			}
-			told, err := event.Seal(call.Tenant(), p.PartnerID.String(), p.CreatedAt, event.PartnerCreated{
+			told, err := event.Seal(tenant, p.PartnerID.String(), p.CreatedAt, event.PartnerCreated{
 				PartnerID: p.PartnerID, Name: p.Name, ReferralCode: p.ReferralCode, Status: p.Status, CreatedAt: p.CreatedAt,
 			}, trace.Parent(ctx))
 			if err != nil {
@@ -76,7 +84,7 @@ func (s *Service) createPartner(call *web.Call) (web.Answer, error) {
 			}
 			return true, s.relay.Add(ctx, tx, told)
 		},
-	})
+	}, err
 }
 
 const partnerColumns = `partner_id, referral_code, name, email, status, created_at`

@@ -33,49 +33,57 @@ on conflict do nothing`
 
 const firstPlanQuery = `select first from plans where tenant_id = @tenant_id and external_ref = @external_ref`
 
+type planBody struct {
+	Name             string     `json:"name"`
+	CommissionPct    money.Pct  `json:"commission_pct"`
+	ConversionAmount *money.BRL `json:"conversion_amount_brl"`
+	HoldDays         *int       `json:"hold_days"`
+	ExternalRef      *string    `json:"external_ref"`
+}
+
 // createPlan answers POST /api/v1/campaigns/{campaign_id}/plans.
 func (s *Service) createPlan(call *web.Call) (web.Answer, error) {
 	campaignID, err := call.PathID("campaign_id")
 	if err != nil {
 		return web.Answer{}, err
 	}
-	var body struct {
-		Name             string     `json:"name"`
-		CommissionPct    money.Pct  `json:"commission_pct"`
-		ConversionAmount *money.BRL `json:"conversion_amount_brl"`
-		HoldDays         *int       `json:"hold_days"`
-		ExternalRef      *string    `json:"external_ref"`
-	}
+	var body planBody
 	if err := call.Decode(&body); err != nil {
 		return web.Answer{}, err
 	}
-	id, err := uuid.NewV7()
+	creation, err := s.newPlan(call.Tenant(), campaignID, body)
 	if err != nil {
 		return web.Answer{}, err
 	}
+	return create(call.Context(), s, creation)
+}
+
+// newPlan prepares a plan of the campaign; 404 where the tenant has no such campaign.
+func (s *Service) newPlan(tenant, campaignID uuid.UUID, body planBody) (creation[plan], error) {
+	id, err := uuid.NewV7()
 	p := plan{
 		PlanID: id, CampaignID: campaignID, Name: body.Name, CommissionPct: body.CommissionPct,
 		ConversionAmount: body.ConversionAmount, HoldDays: orElse(body.HoldDays, 0), CreatedAt: event.Instant(s.deps.Now()),
 	}
-	return create(call.Context(), s, creation[plan]{
-		tenant: call.Tenant(), externalRef: body.ExternalRef, view: p, own: "plan_id", taken: "external_ref",
+	return creation[plan]{
+		tenant: tenant, externalRef: body.ExternalRef, view: p, own: "plan_id", taken: "external_ref",
 		firstQuery: firstPlanQuery,
 		insert: func(ctx context.Context, tx *postgres.Tx, first []byte) (bool, error) {
 			var exists bool
-			if err := tx.QueryRow(ctx, campaignExistsQuery, call.Tenant(), campaignID).Scan(&exists); err != nil {
+			if err := tx.QueryRow(ctx, campaignExistsQuery, tenant, campaignID).Scan(&exists); err != nil {
 				return false, err
 			}
 			if !exists {
 				return false, web.NotFound()
 			}
 			tag, err := tx.Exec(ctx, createPlanStatement, pgx.NamedArgs{
-				"tenant_id": call.Tenant(), "plan_id": p.PlanID, "campaign_id": campaignID, "name": p.Name,
+				"tenant_id": tenant, "plan_id": p.PlanID, "campaign_id": campaignID, "name": p.Name,
 				"commission_pct_e4": int64(p.CommissionPct), "conversion_centavos": p.ConversionAmount, "hold_days": p.HoldDays,
 				"external_ref": body.ExternalRef, "first": first, "created_at": p.CreatedAt,
 			})
 			return tag.RowsAffected() == 1, err
 		},
-	})
+	}, err
 }
 
 const planColumns = `plan_id, campaign_id, name, commission_pct_e4, conversion_centavos, hold_days, created_at`

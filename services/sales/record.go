@@ -56,7 +56,7 @@ func (s *Service) recordSale(call *web.Call) (web.Answer, error) {
 // record records the reported sale, or finds the one that the same external_ref
 // recorded before; fresh tells which.
 func (s *Service) record(ctx context.Context, credential auth.Credential, tenant uuid.UUID, r report) (known sale, fresh bool, err error) {
-	d := s.saleDecision(credential, tenant, r)
+	d := s.saleDecision(&credential, tenant, r)
 	return decide(ctx, s, d, func(ctx context.Context, version int64, terms offer) (*sale, bool, error) {
 		entry, err := newEntry(ctx, tenant, version, r, terms, d.now)
 		if err != nil {
@@ -71,7 +71,7 @@ func (s *Service) record(ctx context.Context, credential auth.Credential, tenant
 }
 
 // saleDecision is the decision about a report of a sale that begins now.
-func (s *Service) saleDecision(credential auth.Credential, tenant uuid.UUID, r report) decision[sale] {
+func (s *Service) saleDecision(credential *auth.Credential, tenant uuid.UUID, r report) decision[sale] {
 	now := s.deps.Now()
 	return decision[sale]{
 		credential: credential, tenant: tenant, now: now, deadline: time.Now().Add(decideWithin),

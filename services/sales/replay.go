@@ -99,10 +99,12 @@ func equal[T comparable](a, b *T) bool {
 	return a == nil && b == nil || a != nil && b != nil && *a == *b
 }
 
+const mismatchName = "Idempotency-Mismatch"
+
 // mismatchHeader tells the caller which members of a repeat were not heeded.
 func mismatchHeader(names []string) map[string]string {
 	if len(names) == 0 {
 		return nil
 	}
-	return map[string]string{"Idempotency-Mismatch": strings.Join(names, ", ")}
+	return map[string]string{mismatchName: strings.Join(names, ", ")}
 }
