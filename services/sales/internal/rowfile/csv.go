@@ -35,9 +35,6 @@ func (r *Reader) readHeader(columns Columns) error {
 	}
 	end, length := lineEnd(window)
 	line := bytes.TrimSuffix(window[:end], []byte("\r"))
-	if bytes.HasPrefix(line, byteOrderMark) {
-		return errors.New("line 1: the header starts with a byte-order mark; save the file as plain UTF-8")
-	}
 	if bytes.IndexByte(line, ';') >= 0 {
 		t.comma = ';'
 		t.reset()

@@ -54,6 +54,18 @@ var (
 	tooLong = syntax("is longer than %d bytes", MaxRow)
 )
 
+// skipMark leaves a byte-order mark behind, with which some spreadsheets begin their files.
+func (r *Reader) skipMark() error {
+	beginning, err := r.in.Peek(len(byteOrderMark))
+	if err != nil && !errors.Is(err, io.EOF) {
+		return fmt.Errorf("read file: %w", err)
+	}
+	if !bytes.Equal(beginning, byteOrderMark) {
+		return nil
+	}
+	return r.skip(len(byteOrderMark), false)
+}
+
 // syntax is why the text of a row cannot be read; the words continue "the row".
 func syntax(format string, args ...any) *fault.Error {
 	message := "the row " + fmt.Sprintf(format, args...)
@@ -76,7 +88,7 @@ func (r *Reader) take(window []byte, last bool) (Row, int) {
 	case length == 0 || len(line) > MaxRow:
 		return Row{Text: window[:min(MaxRow, len(window))], Refusal: tooLong}, length
 	case bytes.HasPrefix(line, byteOrderMark):
-		return Row{Text: line, Refusal: syntax("starts with a byte-order mark; send plain UTF-8")}, length
+		return Row{Text: line, Refusal: syntax("starts with a byte-order mark, which may only begin a file")}, length
 	case r.table == nil:
 		if !utf8.Valid(line) {
 			return Row{Text: line, Refusal: syntax("is not valid UTF-8")}, length

@@ -171,6 +171,9 @@ func (f *File) Read() (*Reader, error) {
 		return nil, fmt.Errorf("read file: %w", err)
 	}
 	r := &Reader{in: bufio.NewReaderSize(f.file, windowSize), line: 1}
+	if err := r.skipMark(); err != nil {
+		return nil, err
+	}
 	if f.csv {
 		if err := r.readHeader(f.columns); err != nil {
 			return nil, err

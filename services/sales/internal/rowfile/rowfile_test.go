@@ -80,6 +80,9 @@ func TestRowsAreReadWithTheLinesOnWhichTheyBegin(t *testing.T) {
 		"NDJSON that is told by itself": {"a", " \n{}\n", []string{"2"}},
 		"what is no object":             {"a.ndjson", "[]\n1\n{\n{} {}\n{\"a\"}\n{\"a\":}\nx\n{\"b\":1}\n", []string{"1 no object", "2 no object", "3 no object", "4 no object", "5 no object", "6 no object", "7 no object", "8 b=1"}},
 		"what is no text":               {"a.ndjson", "{\"a\":\"\xff\"}\n\xef\xbb\xbf{}\n{}\n", []string{"1 refused", "2 refused", "3"}},
+		"CSV of a spreadsheet":          {"a.csv", "\xef\xbb\xbfname\nAna\n", []string{`2 name="Ana"`}},
+		"NDJSON after a mark":           {"a", "\xef\xbb\xbf{\"a\":1}\n", []string{"1 a=1"}},
+		"nothing but a mark":            {"a", "\xef\xbb\xbf", nil},
 		"nothing":                       {"a", "", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
