@@ -2,6 +2,9 @@ package openapi
 
 import (
 	"errors"
+	"net/mail"
+	"regexp"
+	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
@@ -10,6 +13,7 @@ import (
 var ownFormats = []*jsonschema.Format{
 	{Name: "uuid", Validate: onStrings(validateUUID)},
 	{Name: "date-time", Validate: onStrings(validateTime)},
+	{Name: "email", Validate: onStrings(validateEmail)},
 }
 
 // knownFormats are the formats that a document may name, each with what a caller is
@@ -66,4 +70,21 @@ func validateUUID(s string) error {
 func validateTime(s string) error {
 	_, err := ParseTime(s)
 	return err
+}
+
+var (
+	errNotEmail = errors.New("not an e-mail address")
+	hostName    = regexp.MustCompile(`^(?i:[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)(?i:\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*$`)
+)
+
+// validateEmail takes one bare address of a host that is given by name.
+func validateEmail(s string) error {
+	address, err := mail.ParseAddress(s)
+	if err != nil || address.Name != "" || address.Address != s {
+		return errNotEmail
+	}
+	if !hostName.MatchString(s[strings.LastIndexByte(s, '@')+1:]) {
+		return errNotEmail
+	}
+	return nil
 }
