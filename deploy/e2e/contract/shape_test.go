@@ -16,12 +16,11 @@ type shape struct {
 	format, pattern string
 	unique, closed  bool
 	members         map[string]any // schemas
-	required        []string
-	items           any // schema
+	required        []string       // in every form of the value
+	items           any            // schema
 	minLength, maxLength, minItems, maxItems,
 	minProperties *int
 	minimum, maximum, above, step *big.Rat
-	forms                         bool // some members are required in one form of the body only
 }
 
 // silent are keywords that say nothing about which values are right.
@@ -29,7 +28,7 @@ var silent = []string{"description", "default", "example", "examples", "title", 
 
 // shape reads a schema. It fails on a keyword of which no wrong values are known.
 func (d *document) shape(schema any) (*shape, error) {
-	s := &shape{members: map[string]any{}}
+	s := &shape{types: map[string]bool{}, members: map[string]any{}}
 	return s, d.add(s, schema, true)
 }
 
@@ -39,7 +38,6 @@ func (d *document) add(s *shape, schema any, always bool) error {
 		value := node[keyword]
 		switch keyword {
 		case "type":
-			s.types = map[string]bool{}
 			if name, single := value.(string); single {
 				s.types[name] = true
 				continue
@@ -88,7 +86,6 @@ func (d *document) add(s *shape, schema any, always bool) error {
 				}
 			}
 		case "allOf", "anyOf", "oneOf":
-			s.forms = s.forms || keyword != "allOf"
 			for _, part := range value.([]any) {
 				if err := d.add(s, part, always && keyword == "allOf"); err != nil {
 					return err
@@ -101,6 +98,18 @@ func (d *document) add(s *shape, schema any, always bool) error {
 		}
 	}
 	return nil
+}
+
+// kinds is how many types the value may have beside null.
+func (s *shape) kinds() int {
+	n := len(s.types)
+	if s.types["null"] {
+		n--
+	}
+	if s.types["integer"] && s.types["number"] {
+		n--
+	}
+	return n
 }
 
 func count(value any) *int {

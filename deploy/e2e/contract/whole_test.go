@@ -23,7 +23,7 @@ func wholes(right object) []hostile {
 			"UTF-16": wide(valid, 1), "UTF-16 of the other order": wide(valid, 0), "a form": "name=x&value=1", "XML": "<sale/>", "invalid UTF-8 before it": "\xff" + valid,
 			"a name without quotes": "{name:1}", "a name that is a number": "{1:1}", "a name alone": open + `,"name"}`, "no colon": open + `,"name" 1}`,
 			"33 levels": open + `,"unknown":` + nested(32) + "}", "10,000 levels": open + `,"unknown":` + nested(10_000) + "}",
-			"10,000 levels that never end": strings.Repeat("[", 10_000), "10,000 objects that never end": strings.Repeat(`{"a":`, 10_000),
+			"10,000 levels that never end": `{"unknown":` + strings.Repeat("[", 10_000), "10,000 objects that never end": strings.Repeat(`{"a":`, 10_000),
 			"10,000 levels in place of a name": strings.Repeat("{[", 5_000), "invalid UTF-8 in a name": open + ",\"a\xffb\":1}", "half a surrogate pair in a name": open + `,"\ud800":1}`,
 		},
 	} {

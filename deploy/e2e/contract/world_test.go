@@ -16,8 +16,9 @@ import (
 type world struct {
 	*platform
 	key    string
-	prefix string            // of its references and codes
-	known  map[string]string // an id by the name that it has in paths and bodies
+	prefix string                 // of its references and codes
+	known  map[string]string      // an id by the name that it has in paths and bodies
+	sent   map[*operation]request // that have made something
 	made   int
 }
 
@@ -27,16 +28,23 @@ var documentedOn = time.Date(2026, 7, 14, 13, 0, 0, 0, time.UTC)
 
 func newWorld(p *platform, prefix string) *world {
 	p.t.Helper()
-	w := &world{platform: p, prefix: prefix, known: map[string]string{}}
+	w := newTenant(p, prefix)
+	w.makeEverything()
+	w.findEverything()
+	return w
+}
+
+// newTenant is a tenant that has a key, which every service knows, and nothing else.
+func newTenant(p *platform, prefix string) *world {
+	p.t.Helper()
+	w := &world{platform: p, prefix: prefix, known: map[string]string{}, sent: map[*operation]request{}}
 	s, tenants := p.find("POST", "/admin/v1/tenants")
 	w.learn(p.call(s, tenants, request{address: tenants.path, credential: adminToken, body: `{"name":"` + prefix + `"}`}))
 	s, keys := p.find("POST", "/admin/v1/tenants/{tenant_id}/api-keys")
 	first := p.call(s, keys, request{address: w.address(keys), credential: adminToken, body: `{"name":"first"}`})
 	w.learn(first)
 	w.key = first.text("api_key")
-	w.awaitKey()
-	w.makeEverything()
-	w.findEverything()
+	w.awaitKey(w.key)
 	return w
 }
 
@@ -53,19 +61,17 @@ func (p *platform) find(method, path string) (*running, *operation) {
 	return nil, nil
 }
 
-// awaitKey waits until every service admits the key.
-func (w *world) awaitKey() {
+// awaitKey waits until every service knows the key.
+func (w *world) awaitKey(key string) {
 	w.t.Helper()
-	for _, s := range w.services {
-		for _, o := range s.doc.operations {
-			if o.method != "GET" || strings.Contains(o.path, "{") || o.byOperator() {
-				continue
-			}
-			testkit.Eventually(w.t, patience, s.name+" knows the key", func() bool {
-				return w.call(s, o, w.request(o, "")).status == 200
-			})
+	w.every(func(s *running, o *operation) {
+		if o.method != "GET" || strings.Contains(o.path, "{") || o.byOperator() {
+			return
 		}
-	}
+		testkit.Eventually(w.t, patience, s.name+" knows the key", func() bool {
+			return w.call(s, o, request{address: o.path, credential: key}).status != 401
+		})
+	})
 }
 
 // makeEverything calls every operation that makes something, the later services first,
@@ -91,7 +97,8 @@ func (w *world) makeEverything() {
 				if o.body != nil {
 					body = written(w.body(o))
 				}
-				open[o] = w.call(s, o, w.request(o, body))
+				w.sent[o] = w.request(o, body)
+				open[o] = w.call(s, o, w.sent[o])
 				w.learn(open[o])
 				progress = progress || open[o].made()
 			}

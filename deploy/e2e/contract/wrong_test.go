@@ -94,14 +94,14 @@ func (g *generator) member(parent *shape, path []string, name string) error {
 		defer func() { g.right = without }()
 	}
 	value := at(g.right, here)
-	if slices.Contains(parent.required, name) {
+	required := slices.Contains(parent.required, name)
+	if required {
 		g.wrong("missing", here, "required", inside(g.right, path, func(o object) object {
 			i := o.index(name)
 			return slices.Delete(o, i, i+1)
 		}))
-		if s.types["null"] {
-			return fmt.Errorf("it is required and may be null, which no test expects")
-		}
+	}
+	if required && !s.types["null"] {
 		g.value("null", here, "type", token("null"))
 	} else {
 		g.bound("null", here, "required", token("null"))
@@ -151,8 +151,8 @@ var others = []struct {
 
 // values adds wrong values of every kind that the shape of the value at the path implies.
 func (g *generator) values(s *shape, path []string) error {
-	if len(s.types) == 0 {
-		return fmt.Errorf("the schema names no type")
+	if n := s.kinds(); n != 1 {
+		return fmt.Errorf("the value may be of %d types; wrong values are known for one", n)
 	}
 	for _, other := range others {
 		fits := s.types[other.kind] || other.kind == "number" && s.types["integer"]
