@@ -3,8 +3,9 @@
 SHELL := /bin/bash
 MODULES := pkg services/sales services/commissions services/goals services/webhooks deploy/local deploy/e2e
 TOOLS := .bin
+FUZZ_TIME ?= 60s
 
-.PHONY: help run test full check bench soak tidy
+.PHONY: help run test full fuzz check bench soak tidy
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -20,6 +21,12 @@ test: ## set up and run every test, with the race detector, on a real PostgreSQL
 full: ## the heavy tests with their full counts
 	@go run ./deploy/local/setup
 	E2E_FULL=1 go test -race -timeout 30m -count=1 -v ./deploy/e2e
+
+fuzz: ## search each fuzz target for FUZZ_TIME (60s) for input that breaks it
+	@set -o pipefail; grep -roE --include='*_test.go' '^func Fuzz\w+' $(MODULES) | sort | while IFS=: read -r file target; do \
+		echo "$${file%/*} $${target#func }"; \
+		go test -run '^$$' -fuzz "^$${target#func }$$" -fuzztime $(FUZZ_TIME) -fuzzminimizetime 100x "./$${file%/*}" || exit 1; \
+	done
 
 check: $(TOOLS)/staticcheck ## formatting, vet, linter, and that generated files are up to date
 	@unformatted="$$(gofmt -l $(MODULES))"; if [ -n "$$unformatted" ]; then echo "run gofmt -w on:"; echo "$$unformatted"; exit 1; fi

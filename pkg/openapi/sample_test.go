@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/uuid"
 
 	"partilha.dev/pkg/fault"
@@ -73,6 +74,9 @@ func refusal(t testing.TB, err error) []string {
 			if strings.Contains(d.Message+f.Message, internal) || d.Message == "" {
 				t.Errorf("the message %q is not in plain words", d.Message)
 			}
+		}
+		if !jsontext.Pointer(d.Path).IsValid() {
+			t.Errorf("the path %q is no JSON Pointer", d.Path)
 		}
 		lines = append(lines, d.Path+" "+d.Code)
 	}
