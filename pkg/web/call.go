@@ -3,6 +3,7 @@ package web
 import (
 	"crypto/sha256"
 	"crypto/subtle"
+	"fmt"
 	"maps"
 	"mime"
 	"net/http"
@@ -74,18 +75,23 @@ func listed(known []string) string {
 	return "it takes " + strings.Join(known, ", ")
 }
 
-// QueryText is the query's parameter of that name, or nil where it is absent.
-func (c *Call) QueryText(name string) *string {
-	if values, ok := c.URL.Query()[name]; ok {
-		return &values[0]
+// QueryText is the query's parameter of that name, which must have 1 to most Unicode
+// code points; nil where it is absent.
+func (c *Call) QueryText(name string, most int) (*string, error) {
+	text := c.queryValue(name)
+	if text == nil {
+		return nil, nil
 	}
-	return nil
+	if n := utf8.RuneCountInString(*text); n < 1 || n > most {
+		return nil, fault.InvalidParameter(name, fmt.Sprintf("must have 1 to %d characters", most))
+	}
+	return text, nil
 }
 
 // QueryID is the query's parameter of that name, which must be a UUID; nil where it
 // is absent.
 func (c *Call) QueryID(name string) (*uuid.UUID, error) {
-	text := c.QueryText(name)
+	text := c.queryValue(name)
 	if text == nil {
 		return nil, nil
 	}
@@ -96,7 +102,7 @@ func (c *Call) QueryID(name string) (*uuid.UUID, error) {
 // QueryChoice is the query's parameter of that name, which must be one of choices;
 // nil where it is absent.
 func (c *Call) QueryChoice(name string, choices ...string) (*string, error) {
-	text := c.QueryText(name)
+	text := c.queryValue(name)
 	if text != nil && !slices.Contains(choices, *text) {
 		return nil, fault.InvalidParameter(name, "must be one of "+strings.Join(choices, ", "))
 	}
@@ -106,7 +112,7 @@ func (c *Call) QueryChoice(name string, choices ...string) (*string, error) {
 // QueryTime is the query's parameter of that name, which must be a date and time with
 // an offset; nil where it is absent.
 func (c *Call) QueryTime(name string) (*time.Time, error) {
-	text := c.QueryText(name)
+	text := c.queryValue(name)
 	if text == nil {
 		return nil, nil
 	}
@@ -115,6 +121,14 @@ func (c *Call) QueryTime(name string) (*time.Time, error) {
 		return nil, fault.InvalidParameter(name, "must be a date and time with an offset, such as 2026-03-01T12:00:00Z")
 	}
 	return &at, nil
+}
+
+// queryValue is the query's parameter of that name, or nil where it is absent.
+func (c *Call) queryValue(name string) *string {
+	if values, ok := c.URL.Query()[name]; ok {
+		return &values[0]
+	}
+	return nil
 }
 
 func parseID(name, text string) (uuid.UUID, error) {

@@ -28,14 +28,14 @@ type Page struct {
 // Page reads limit and cursor from the query.
 func (c *Call) Page() (Page, error) {
 	page := Page{Limit: defaultLimit, pattern: c.endpoint.route.Pattern}
-	if text := c.QueryText("limit"); text != nil {
+	if text := c.queryValue("limit"); text != nil {
 		n, err := strconv.Atoi(*text)
 		if err != nil || n < 1 || n > maxLimit {
 			return page, fault.InvalidParameter("limit", "must be a whole number from 1 to 100")
 		}
 		page.Limit = n
 	}
-	if text := c.QueryText("cursor"); text != nil {
+	if text := c.queryValue("cursor"); text != nil {
 		after, ok := page.open(*text)
 		if !ok {
 			return page, fault.InvalidParameter("cursor", "must be the next_cursor of an earlier answer of this list")

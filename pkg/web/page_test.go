@@ -164,14 +164,17 @@ func TestAnAddressWithoutParametersSaysSo(t *testing.T) {
 func TestQueryParametersAreReadAsTheyAreMeant(t *testing.T) {
 	const id = "0197f0a2-1111-7abc-8def-0123456789ab"
 	call := &Call{Request: httptest.NewRequest("GET", "/?id="+id+"&bad=x&status=open&name=a%20b&empty=&at=2026-03-01T12:00:00.25-03:00&day=2026-03-01", nil)}
-	if text := call.QueryText("name"); text == nil || *text != "a b" {
-		t.Error("text")
+	if text, err := call.QueryText("name", 3); err != nil || text == nil || *text != "a b" {
+		t.Error("text", text, err)
 	}
-	if text := call.QueryText("empty"); text == nil || *text != "" {
+	if _, err := call.QueryText("name", 2); err == nil {
+		t.Error("a text that is too long")
+	}
+	if _, err := call.QueryText("empty", 3); err == nil {
 		t.Error("an empty text is not an absent one")
 	}
-	if call.QueryText("absent") != nil {
-		t.Error("an absent text")
+	if text, err := call.QueryText("absent", 3); err != nil || text != nil {
+		t.Error("an absent text", text, err)
 	}
 	if got, err := call.QueryID("id"); err != nil || got == nil || got.String() != id {
 		t.Error("id", got, err)

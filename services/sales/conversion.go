@@ -65,6 +65,10 @@ func (s *Service) listConversions(call *web.Call) (web.Answer, error) {
 	if err := call.Query("limit", "cursor", "external_ref", "partner_id", "campaign_id", "type"); err != nil {
 		return web.Answer{}, err
 	}
+	ref, err := call.QueryText("external_ref", longestRef)
+	if err != nil {
+		return web.Answer{}, err
+	}
 	partner, err := call.QueryID("partner_id")
 	if err != nil {
 		return web.Answer{}, err
@@ -77,6 +81,6 @@ func (s *Service) listConversions(call *web.Call) (web.Answer, error) {
 	if err != nil {
 		return web.Answer{}, err
 	}
-	filters := pgx.NamedArgs{"external_ref": call.QueryText("external_ref"), "partner_id": partner, "campaign_id": campaign, "type": kind}
+	filters := pgx.NamedArgs{"external_ref": ref, "partner_id": partner, "campaign_id": campaign, "type": kind}
 	return list(s, call, scanConversion, func(c conversion) uuid.UUID { return c.ConversionID }, listConversionsQuery, filters)
 }

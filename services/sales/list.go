@@ -11,6 +11,14 @@ import (
 	"partilha.dev/pkg/web"
 )
 
+// How many characters the texts have at most that a list may be narrowed to; a longer
+// one could match nothing.
+const (
+	longestRef   = 255
+	longestCode  = 64
+	longestEmail = 254
+)
+
 // list answers one page of rows of the caller's tenant, newest first. The query takes
 // tenant_id, after and limit beside its filters. No plan of it is kept: it is planned for
 // the filters that this call gives, so that each of them is looked up in its index.
@@ -38,6 +46,9 @@ func answerPage[T any](s *Service, call *web.Call, page web.Page, scan pgx.RowTo
 
 // getOne answers the one row that the query finds, or 404.
 func getOne[T any](s *Service, call *web.Call, scan pgx.RowToFunc[T], query string, args ...any) (web.Answer, error) {
+	if err := call.Query(); err != nil {
+		return web.Answer{}, err
+	}
 	found, exists, err := one(call.Context(), s.deps.Pool, scan, query, args...)
 	switch {
 	case err != nil:

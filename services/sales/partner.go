@@ -106,11 +106,19 @@ func (s *Service) listPartners(call *web.Call) (web.Answer, error) {
 	if err := call.Query("limit", "cursor", "referral_code", "email", "status"); err != nil {
 		return web.Answer{}, err
 	}
+	code, err := call.QueryText("referral_code", longestCode)
+	if err != nil {
+		return web.Answer{}, err
+	}
+	email, err := call.QueryText("email", longestEmail)
+	if err != nil {
+		return web.Answer{}, err
+	}
 	status, err := call.QueryChoice("status", "pending", "active", "suspended", "banned")
 	if err != nil {
 		return web.Answer{}, err
 	}
-	filters := pgx.NamedArgs{"referral_code": call.QueryText("referral_code"), "email": call.QueryText("email"), "status": status}
+	filters := pgx.NamedArgs{"referral_code": code, "email": email, "status": status}
 	return list(s, call, scanPartner, func(p partner) uuid.UUID { return p.PartnerID }, listPartnersQuery, filters)
 }
 

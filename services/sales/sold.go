@@ -93,7 +93,9 @@ func readSaleFilter(call *web.Call) (f saleFilter, err error) {
 	if err = call.Query("limit", "cursor", "external_ref", "partner_id", "campaign_id", "sold_from", "sold_to"); err != nil {
 		return f, err
 	}
-	f.externalRef = call.QueryText("external_ref")
+	if f.externalRef, err = call.QueryText("external_ref", longestRef); err != nil {
+		return f, err
+	}
 	if f.partnerID, err = call.QueryID("partner_id"); err != nil {
 		return f, err
 	}
