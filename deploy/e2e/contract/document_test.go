@@ -125,7 +125,10 @@ func (o *operation) example(t *testing.T) object {
 }
 
 // parameter is a documented parameter.
-type parameter struct{ name, in, format string }
+type parameter struct {
+	name, in, format string
+	schema           any
+}
 
 func (o *operation) parameters() (all []parameter) {
 	list, _ := o.node["parameters"].([]any)
@@ -133,7 +136,7 @@ func (o *operation) parameters() (all []parameter) {
 		_, p := o.doc.follow("", node)
 		_, schema := o.doc.follow("", p["schema"])
 		format, _ := schema["format"].(string)
-		all = append(all, parameter{p["name"].(string), p["in"].(string), format})
+		all = append(all, parameter{p["name"].(string), p["in"].(string), format, schema})
 	}
 	return all
 }
