@@ -75,6 +75,13 @@ func (d *Document) Docs() []byte { return slices.Clone(d.page) }
 // document's template, for example "/api/v1/plans/{id}"; the method is in any case.
 func (d *Document) Body(method, path string) *Body { return d.bodies[bodyKey(method, path)] }
 
+// Describes tells whether the document has the operation; method and path are as for
+// [Document.Body].
+func (d *Document) Describes(method, path string) bool {
+	method = strings.ToLower(method)
+	return slices.Contains(methods, method) && d.tree.get("paths", path, method) != nil
+}
+
 func bodyKey(method, path string) string { return strings.ToUpper(method) + " " + path }
 
 // problems gathers what is wrong with a document, so that its author sees all of it at once.

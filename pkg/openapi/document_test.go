@@ -56,6 +56,18 @@ func TestBodyIsNilWhereThereIsNone(t *testing.T) {
 	}
 }
 
+func TestADocumentDescribesItsOperationsAndNoOthers(t *testing.T) {
+	d := loadShop(t)
+	for operation, want := range map[[2]string]bool{
+		{"GET", "/api/v1/sales"}: true, {"post", "/api/v1/sales"}: true, {"PATCH", "/api/v1/things/{id}"}: true,
+		{"DELETE", "/api/v1/sales"}: false, {"GET", "/api/v1/sales/"}: false, {"PARAMETERS", "/api/v1/things/{id}"}: false, {"", ""}: false,
+	} {
+		if got := d.Describes(operation[0], operation[1]); got != want {
+			t.Errorf("%s: %t", operation, got)
+		}
+	}
+}
+
 func TestABrokenDocumentDoesNotLoad(t *testing.T) {
 	for name, c := range map[string]struct{ old, new, want string }{
 		"not YAML":                         {"openapi: 3.1.0", "openapi: [", "read YAML"},

@@ -72,13 +72,16 @@ type API struct {
 	Now           func() time.Time
 }
 
-// Handler builds the handler. A route whose body the document does not describe is a
-// mistake of ours, and an error.
+// Handler builds the handler. A route that the document does not describe, or whose body
+// it does not, is a mistake of ours, and an error.
 func (a API) Handler() (http.Handler, error) {
 	router := chi.NewRouter()
 	for _, route := range a.Routes {
 		takesBody := route.Method == http.MethodPost || route.Method == http.MethodPatch
 		body := a.Document.Body(route.Method, route.Pattern)
+		if !a.Document.Describes(route.Method, route.Pattern) {
+			return nil, fmt.Errorf("the OpenAPI document does not describe %s %s", route.Method, route.Pattern)
+		}
 		if takesBody && body == nil {
 			return nil, fmt.Errorf("the OpenAPI document has no body for %s %s", route.Method, route.Pattern)
 		}

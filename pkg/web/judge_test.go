@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"partilha.dev/pkg/auth"
+	"partilha.dev/pkg/openapi"
 )
 
 // request is what a flaw spoils, before it is sent.
@@ -230,11 +231,26 @@ func TestABodyWithAContentEncodingIsRefused(t *testing.T) {
 	}
 }
 
-func TestARouteWithoutADescribedBodyDoesNotStart(t *testing.T) {
+func TestARouteThatIsNotDescribedDoesNotStart(t *testing.T) {
 	s := newShop(t)
-	for _, method := range []string{"POST", "PATCH"} {
+	for _, method := range []string{"GET", "POST", "PUT", "PATCH", "DELETE"} {
 		_, err := API{Document: mustLoad(t), Routes: []Route{{Method: method, Pattern: "/api/v1/nowhere", Handle: s.make}}}.Handler()
 		if err == nil || !strings.Contains(err.Error(), method+" /api/v1/nowhere") {
+			t.Errorf("%s: %v", method, err)
+		}
+	}
+}
+
+func TestARouteWithoutADescribedBodyDoesNotStart(t *testing.T) {
+	s := newShop(t)
+	bodiless, err := openapi.Load([]byte(`{openapi: 3.1.0, info: {title: Bare, version: "1"}, paths: {/bare: {
+		post: {responses: {200: {description: Done.}}}, patch: {responses: {200: {description: Done.}}}}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, method := range []string{"POST", "PATCH"} {
+		_, err := API{Document: bodiless, Routes: []Route{{Method: method, Pattern: "/bare", Handle: s.make}}}.Handler()
+		if err == nil || !strings.Contains(err.Error(), "no body for "+method+" /bare") {
 			t.Errorf("%s: %v", method, err)
 		}
 	}
