@@ -4,6 +4,7 @@ SHELL := /bin/bash
 MODULES := pkg services/sales services/commissions services/goals services/webhooks deploy/local deploy/e2e
 TOOLS := .bin
 FUZZ_TIME ?= 60s
+FUZZ ?= .*
 
 .PHONY: help run test full fuzz check bench soak tidy
 
@@ -22,11 +23,8 @@ full: ## the heavy tests with their full counts
 	@go run ./deploy/local/setup
 	E2E_FULL=1 go test -race -timeout 30m -count=1 -v ./deploy/e2e
 
-fuzz: ## search each fuzz target for FUZZ_TIME (60s) for input that breaks it
-	@set -o pipefail; grep -roE --include='*_test.go' '^func Fuzz\w+' $(MODULES) | sort | while IFS=: read -r file target; do \
-		echo "$${file%/*} $${target#func }"; \
-		go test -run '^$$' -fuzz "^$${target#func }$$" -fuzztime $(FUZZ_TIME) -fuzzminimizetime 100x "./$${file%/*}" || exit 1; \
-	done
+fuzz: ## search the fuzz targets that FUZZ names (all), each for FUZZ_TIME (60s), for input that breaks them
+	@deploy/tools/fuzz '$(FUZZ_TIME)' '$(FUZZ)' $(MODULES)
 
 check: $(TOOLS)/staticcheck ## formatting, vet, linter, and that generated files are up to date
 	@unformatted="$$(gofmt -l $(MODULES))"; if [ -n "$$unformatted" ]; then echo "run gofmt -w on:"; echo "$$unformatted"; exit 1; fi

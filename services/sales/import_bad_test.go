@@ -69,7 +69,7 @@ func TestEachRowThatIsWrongIsRefusedByItsLineAndTheOthersAreTaken(t *testing.T) 
 		lines += 3
 	}
 	f.recordsNothing(func() {
-		got := f.imports(f.file("bad.ndjson", file.String())).says(fmt.Sprintf("link 0 %d 4", len(badObjects)), "none 0 0 14")
+		got := f.imports(f.file("bad.ndjson", file.String())).says(fmt.Sprintf("link 0 %d 4", len(badObjects)), "none 0 0 13")
 		for _, row := range got.rows {
 			reason, wanted := reasons[row.Line]
 			if why := (&imported{rows: []refusedRow{row}}).reasons()[0]; !wanted || !strings.HasSuffix(why, " "+reason) || row.Message == "" {
