@@ -184,14 +184,14 @@ func (f *fixture) mustReverse(refunds ...event.Event[event.SaleRefunded]) {
 	}
 }
 
-// mustRelease releases whatever is due and returns how many holds have ended.
+// mustRelease releases a batch of what is due and returns how many holds have ended.
 func (f *fixture) mustRelease() int {
 	f.t.Helper()
-	n, err := f.release(f.t.Context())
+	ended, err := f.release(f.t.Context(), held{}, releaseBatch)
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	return n
+	return len(ended)
 }
 
 // books is what a partner has.

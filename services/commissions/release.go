@@ -10,6 +10,7 @@ import (
 	"go.uber.org/zap"
 
 	"partilha.dev/pkg/event"
+	"partilha.dev/pkg/fault"
 	"partilha.dev/pkg/postgres"
 )
 
@@ -24,12 +25,7 @@ func (s *Service) releaseHeld(ctx context.Context) error {
 	tick := time.NewTicker(releaseEvery)
 	defer tick.Stop()
 	for {
-		for n := releaseBatch; n == releaseBatch && ctx.Err() == nil; {
-			var err error
-			if n, err = s.release(ctx); err != nil && ctx.Err() == nil {
-				s.deps.Log.Error("cannot release commissions", zap.Error(err))
-			}
-		}
+		s.releaseDue(ctx)
 		select {
 		case <-ctx.Done():
 			return nil
@@ -38,17 +34,41 @@ func (s *Service) releaseHeld(ctx context.Context) error {
 	}
 }
 
-// release ends up to a batch of holds whose time has come and returns how many. The
-// commissions, their transfers and the events that tell of them commit together.
-func (s *Service) release(ctx context.Context) (ended int, err error) {
+// releaseDue releases whatever is due now. If a batch fails, smaller ones are tried, until
+// the one hold that cannot be ended stands alone; it stays, and those behind it go on.
+func (s *Service) releaseDue(ctx context.Context) {
+	var past held
+	for most := releaseBatch; ctx.Err() == nil; {
+		ended, err := s.release(ctx, past, most)
+		switch {
+		case ctx.Err() != nil:
+		case err == nil && len(ended) < most:
+			return
+		case err == nil:
+			most = min(2*most, releaseBatch)
+		case fault.KindOf(err) == fault.Unavailable || len(ended) == 0:
+			s.deps.Log.Warn("cannot release commissions now", zap.Error(err))
+			return
+		case len(ended) > 1:
+			most = len(ended) / 2
+		default:
+			past = ended[0]
+			s.deps.Log.Error("cannot release commission", zap.Stringer("tenant_id", past.tenant), zap.Stringer("commission_id", past.commission), zap.Error(err))
+		}
+	}
+}
+
+// release ends some holds behind past whose time has come, the first ones that no other
+// replica has taken, and returns them. The commissions, their transfers and the events
+// that tell of them commit together. After an error they are those that it was about.
+func (s *Service) release(ctx context.Context, past held, most int) (ended []held, err error) {
 	err = postgres.Transact(ctx, s.deps.Pool, func(tx *postgres.Tx) error {
-		ended = 0
-		due, err := endHolds(ctx, tx, event.Instant(s.deps.Now()))
-		if err != nil || len(due) == 0 {
+		ended, err = endHolds(ctx, tx, past, event.Instant(s.deps.Now()), most)
+		if err != nil || len(ended) == 0 {
 			return err
 		}
-		partners, tenants, ids := make(map[partnerKey]bool), make([]uuid.UUID, len(due)), make([]uuid.UUID, len(due))
-		for i, h := range due {
+		partners, tenants, ids := make(map[partnerKey]bool), make([]uuid.UUID, len(ended)), make([]uuid.UUID, len(ended))
+		for i, h := range ended {
 			partners[h.partnerKey] = true
 			tenants[i], ids[i] = h.tenant, h.commission
 		}
@@ -70,7 +90,6 @@ func (s *Service) release(ctx context.Context) (ended int, err error) {
 		if err := books.keep(ctx, tx); err != nil {
 			return err
 		}
-		ended = len(due)
 		return s.relay.Add(ctx, tx, told...)
 	})
 	return ended, err
@@ -80,6 +99,7 @@ func (s *Service) release(ctx context.Context) (ended int, err error) {
 type held struct {
 	partnerKey
 	commission uuid.UUID
+	until      time.Time
 }
 
 // What another replica has taken is passed over: these rows are waited for by nobody,
@@ -87,25 +107,25 @@ type held struct {
 const endHoldsStatement = `
 delete from holds
 where ctid = any (array (
-	select ctid from holds where available_at <= $1
-	order by available_at, tenant_id, commission_id limit $2
+	select ctid from holds where available_at <= $1 and (available_at, tenant_id, commission_id) > ($2, $3, $4)
+	order by available_at, tenant_id, commission_id limit $5
 	for update skip locked))
-returning tenant_id, partner_id, commission_id`
+returning tenant_id, partner_id, commission_id, available_at`
 
-// endHolds takes the oldest holds whose time has come.
-func endHolds(ctx context.Context, tx *postgres.Tx, now time.Time) ([]held, error) {
-	rows, err := tx.Query(ctx, endHoldsStatement, now, releaseBatch)
+// endHolds takes the oldest holds behind past whose time has come.
+func endHolds(ctx context.Context, tx *postgres.Tx, past held, now time.Time, most int) ([]held, error) {
+	rows, err := tx.Query(ctx, endHoldsStatement, now, past.until, past.tenant, past.commission, most)
 	if err != nil {
 		return nil, fmt.Errorf("end holds: %w", err)
 	}
-	due, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (h held, err error) {
-		err = row.Scan(&h.tenant, &h.id, &h.commission)
+	ended, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (h held, err error) {
+		err = row.Scan(&h.tenant, &h.id, &h.commission, &h.until)
 		return h, err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("end holds: %w", err)
 	}
-	return due, nil
+	return ended, nil
 }
 
 // What refunds have taken back wholly is not pending any more, and stays as it is.

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 
 	"partilha.dev/pkg/event"
 	"partilha.dev/pkg/money"
@@ -170,14 +172,14 @@ func TestReplicasReleaseEachCommissionOnce(t *testing.T) {
 	for i, replica := range replicas {
 		group.Go(func() {
 			for {
-				n, err := replica.release(t.Context())
+				batch, err := replica.release(t.Context(), held{}, releaseBatch)
 				if err != nil {
 					t.Error(err)
 				}
-				if n == 0 {
+				if len(batch) == 0 {
 					return
 				}
-				ended[i] += n
+				ended[i] += len(batch)
 			}
 		})
 	}
@@ -197,6 +199,46 @@ func TestReplicasReleaseEachCommissionOnce(t *testing.T) {
 		if n := len(f.dump(query)); n != sold {
 			t.Errorf("%d %s", n, what)
 		}
+	}
+	f.balanced(tenant)
+}
+
+// Somebody has taken away by hand what is pending of two partners.
+func TestACommissionThatCannotBeReleasedHoldsUpNoOther(t *testing.T) {
+	f := prepare(t, nowhere)
+	core, logs := observer.New(zap.ErrorLevel)
+	f.deps.Log = zap.New(core)
+	f.wire()
+	tenant := newID()
+	var partners []uuid.UUID
+	var sales []event.Event[event.SaleRecorded]
+	for i := range 40 {
+		partners = append(partners, newID())
+		sales = append(sales, sale(tenant, f.now.Add(time.Duration(i)*time.Millisecond), soldBy(partners[i]), heldFor(1)))
+	}
+	f.mustEarn(sales...)
+	cooked := []int{0, 17}
+	for _, i := range cooked {
+		f.exec(`update accounts set pending_centavos = 0 where partner_id = $1`, partners[i])
+	}
+	f.now = f.now.Add(2 * day)
+	f.releaseDue(t.Context())
+	for i, partner := range partners {
+		want := balances{Available: 32_42}
+		if slices.Contains(cooked, i) {
+			want = balances{}
+		}
+		if got := f.books(tenant, partner); got != want {
+			t.Errorf("partner %d has %+v, want %+v", i, got, want)
+		}
+	}
+	if held := f.dump(`select * from holds`); len(held) != 2 || logs.FilterMessage("cannot release commission").Len() != 2 {
+		t.Errorf("%d are held, and the log has %v", len(held), logs.All())
+	}
+	f.exec(`update accounts set pending_centavos = 3242 where pending_centavos = 0 and available_centavos = 0`)
+	f.releaseDue(t.Context())
+	if held := f.dump(`select * from holds`); len(held) != 0 {
+		t.Errorf("%d are held once the books are mended", len(held))
 	}
 	f.balanced(tenant)
 }

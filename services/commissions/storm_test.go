@@ -61,11 +61,11 @@ func TestAHotPartnerAndManyOthersNeverDeadlock(t *testing.T) {
 		replica.now = f.now.Add(time.Second)
 		releasing.Go(func() {
 			for last := false; ; {
-				n, err := replica.release(t.Context())
+				ended, err := replica.release(t.Context(), held{}, releaseBatch)
 				if err != nil {
 					t.Error(err)
 				}
-				if last && n == 0 {
+				if last && len(ended) == 0 {
 					return
 				}
 				select {
