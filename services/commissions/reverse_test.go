@@ -1,10 +1,14 @@
 package commissions
 
 import (
+	"context"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"partilha.dev/pkg/event"
 	"partilha.dev/pkg/fault"
@@ -103,6 +107,47 @@ func TestARefundBeforeItsSaleWaits(t *testing.T) {
 	if got := f.books(tenant, partner); got != (balances{Available: 32_42}) {
 		t.Errorf("balances %+v", got)
 	}
+}
+
+// interruption does something the first time that a statement of these words is sent.
+type interruption struct {
+	words string
+	do    func()
+}
+
+func (i *interruption) TraceQueryStart(ctx context.Context, _ *pgx.Conn, data pgx.TraceQueryStartData) context.Context {
+	if do := i.do; do != nil && strings.Contains(data.SQL, i.words) {
+		i.do = nil
+		do()
+	}
+	return ctx
+}
+
+func (*interruption) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
+
+// The commission commits between the locking of the books, of which its partner has none
+// yet, and the reading of the commissions.
+func TestARefundThatFindsTheCommissionWithoutItsBookWaits(t *testing.T) {
+	f := prepare(t, nowhere)
+	config, err := pgxpool.ParseConfig(f.deps.Pool.Config().ConnString())
+	if err != nil {
+		t.Fatal(err)
+	}
+	sold := sale(newID(), f.now)
+	between := &interruption{words: "select t.reference"}
+	config.ConnConfig.Tracer = between
+	if f.deps.Pool, err = pgxpool.NewWithConfig(t.Context(), config); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(f.deps.Pool.Close)
+	f.wire()
+	between.do = func() { f.mustEarn(sold) }
+	refund := refundOf(sold, 32_42)
+	if err := handle(f, f.reverse, refund); fault.KindOf(err) != fault.NotYet {
+		t.Errorf("refused as %v", err)
+	}
+	f.mustReverse(refund)
+	f.balanced(sold.TenantID)
 }
 
 func TestARefundThatCannotBeIsRefusedWhole(t *testing.T) {
