@@ -202,6 +202,37 @@ func TestTheOrderOfTheStreamDecidesNothing(t *testing.T) {
 	same(t, outcomes[0], outcomes[1])
 }
 
+func TestARefundThatOvertookItsSaleIsPostedOnceTheSaleIsThere(t *testing.T) {
+	nats := testkit.NATS(t)
+	f := prepare(t, nats.URL()).wire()
+	sales := newOthers(t, nats.URL())
+	tenant, partner := newID(), newID()
+	early, ready := sale(tenant, f.now, soldBy(partner)), sale(tenant, f.now, soldBy(partner))
+	publish := func(refund event.Event[event.SaleRefunded]) {
+		sales.publish(sealed(t, tenant, refund.Data.RefundID.String(), f.now, refund.Data))
+	}
+	publish(refundOf(early, 10_00))
+	publish(refundOf(early, 22_42))
+	f.run()
+	sales.publish(sealedSale(t, ready))
+	publish(refundOf(ready, 2_42)) // is not held up by those before it
+	testkit.Eventually(t, soon, "the refund of the sale that is there is posted", func() bool {
+		return len(f.dump(`select * from transfers where kind = 'reversal'`)) == 1
+	})
+	if parked := f.dump(`select * from parked_events`); len(parked) != 0 {
+		t.Errorf("parked %v", parked)
+	}
+	sales.publish(sealedSale(t, early))
+	f.settle(sales)
+	if got := f.books(tenant, partner); got != (balances{Available: 30_00}) {
+		t.Errorf("balances %+v", got)
+	}
+	if c, err := f.commission(t.Context(), tenant, early.Data.CommissionID); err != nil || c.Status != statusReversed {
+		t.Errorf("commission %+v, %v", c, err)
+	}
+	f.balanced(tenant)
+}
+
 func TestABadEventIsParkedAndItsNeighboursAreHandled(t *testing.T) {
 	nats := testkit.NATS(t)
 	f := prepare(t, nats.URL()).wire()
