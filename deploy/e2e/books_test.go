@@ -33,6 +33,7 @@ func (b books) settle(t testing.TB, receipts map[string]receipt) {
 	b.await(t, "webhooks", "no delivery is under way", 0,
 		"select count(*)::text from pending where tenant_id = $1")
 	b.compareCommissions(t, receipts)
+	b.verify(t)
 	if got := b.progress(t); got != sales {
 		t.Errorf("the goal shows %d sales, want %d", got, sales)
 	}
@@ -75,6 +76,24 @@ func (b books) compareCommissions(t testing.TB, receipts map[string]receipt) {
 	}
 	sameRows(t, "commissions", want, b.query(t, "commissions", `
 		select concat_ws(' ', source_sale_id, commission_id, round(commission_amount_centavos / 100.0, 2)) from commissions where tenant_id = $1`, b.TenantID))
+}
+
+// verify fails unless the ledger balances, and owes what the commissions say.
+func (b books) verify(t testing.TB) {
+	t.Helper()
+	var found struct {
+		OK     bool
+		Checks []struct{ Name, Detail string }
+	}
+	b.must(t, 200, "GET", "/api/v1/ledger/verify", nil).into(t, &found)
+	if !found.OK || len(found.Checks) == 0 {
+		t.Errorf("the books do not balance: %+v", found)
+	}
+	sameRows(t, "balances",
+		b.query(t, "commissions", `
+			select concat_ws(' ', partner_id, sum(commission_amount_centavos - reversed_centavos)) from commissions where tenant_id = $1 group by partner_id`, b.TenantID),
+		b.query(t, "commissions", `
+			select concat_ws(' ', partner_id, pending_centavos + available_centavos + reserved_centavos + paid_centavos - debt_centavos) from accounts where tenant_id = $1`, b.TenantID))
 }
 
 // allDelivered fails unless the receiver has every event of the tenant exactly once.

@@ -29,6 +29,8 @@ var hidden = []struct{ method, path, body string }{
 	{"PATCH", "/api/v1/plans/{plan}", `{"commission_pct":100}`},
 	{"DELETE", "/api/v1/api-keys/{key}", ""},
 	{"GET", "/api/v1/commissions/{commission}", ""},
+	{"GET", "/api/v1/balances/{partner}", ""},
+	{"GET", "/api/v1/statements/{partner}", ""},
 	{"GET", "/api/v1/goals/{goal}", ""},
 	{"GET", "/api/v1/goals/{goal}/progress", ""},
 	{"GET", "/api/v1/webhook-endpoints/{endpoint}", ""},
@@ -41,6 +43,7 @@ var hidden = []struct{ method, path, body string }{
 	{"GET", "/api/v1/sales?campaign_id={campaign}", ""},
 	{"GET", "/api/v1/sales?external_ref={ref}", ""},
 	{"GET", "/api/v1/commissions?partner_id={partner}", ""},
+	{"GET", "/api/v1/commissions?campaign_id={campaign}", ""},
 	{"GET", "/api/v1/commissions?source_sale_id={sale}", ""},
 	{"GET", "/api/v1/webhook-deliveries?endpoint_id={endpoint}", ""},
 }

@@ -100,7 +100,8 @@ func (p *platform) start() {
 // ownerOf is the service that answers a path.
 func ownerOf(path string) string {
 	for prefix, service := range map[string]string{
-		"/api/v1/commissions": "commissions", "/api/v1/goals": "goals", "/api/v1/webhook-": "webhooks",
+		"/api/v1/commissions": "commissions", "/api/v1/balances": "commissions", "/api/v1/statements": "commissions", "/api/v1/ledger": "commissions",
+		"/api/v1/goals": "goals", "/api/v1/webhook-": "webhooks",
 	} {
 		if strings.HasPrefix(path, prefix) {
 			return service

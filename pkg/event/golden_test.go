@@ -108,6 +108,8 @@ func TestEveryMemberThatMayBeNullIsNullInASample(t *testing.T) {
 	for name, want := range map[string][]string{
 		event.NameConversionRecorded:  {"plan_id", "value_brl", "commission_id", "commission_amount_brl"},
 		event.NameCommissionAvailable: {"source_sale_id", "source_conversion_id"},
+		event.NameCommissionReleased:  {"campaign_id", "source_sale_id"},
+		event.NameCommissionReversed:  {"campaign_id", "source_sale_id"},
 		event.NameGoalReached:         {"period_end", "reward_brl"},
 	} {
 		for _, member := range want {

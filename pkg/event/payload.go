@@ -137,6 +137,52 @@ type CommissionAvailable struct {
 // EventName is commission.available.
 func (CommissionAvailable) EventName() string { return NameCommissionAvailable }
 
+// CommissionBonus tells that a goal earned a partner its reward. It can be withdrawn at once.
+type CommissionBonus struct {
+	CommissionID uuid.UUID `json:"commission_id"`
+	PartnerID    uuid.UUID `json:"partner_id"`
+	Amount       money.BRL `json:"amount_brl"`
+	SourceGoalID uuid.UUID `json:"source_goal_id"`
+	CreatedAt    time.Time `json:"created_at"`
+}
+
+// EventName is commission.bonus.
+func (CommissionBonus) EventName() string { return NameCommissionBonus }
+
+// CommissionReleased tells that a commission which was held back no longer is.
+type CommissionReleased struct {
+	CommissionID     uuid.UUID  `json:"commission_id"`
+	PartnerID        uuid.UUID  `json:"partner_id"`
+	CampaignID       *uuid.UUID `json:"campaign_id"`
+	SourceSaleID     *uuid.UUID `json:"source_sale_id"`
+	Amount           money.BRL  `json:"amount_brl"`            // that is free now: the commission, less what refunds took back before
+	CommissionAmount money.BRL  `json:"commission_amount_brl"` // as it was earned
+	Reason           string     `json:"reason"`                // hold_ended
+	AvailableAt      time.Time  `json:"available_at"`          // when the hold ended
+	ReleasedAt       time.Time  `json:"released_at"`
+}
+
+// EventName is commission.released.
+func (CommissionReleased) EventName() string { return NameCommissionReleased }
+
+// CommissionReversed tells that a commission, or a part of it, was taken back.
+type CommissionReversed struct {
+	CommissionID     uuid.UUID  `json:"commission_id"`
+	PartnerID        uuid.UUID  `json:"partner_id"`
+	CampaignID       *uuid.UUID `json:"campaign_id"`
+	SourceSaleID     *uuid.UUID `json:"source_sale_id"`
+	RefundID         uuid.UUID  `json:"refund_id"`             // that took it back
+	Amount           money.BRL  `json:"amount_brl"`            // by this refund alone
+	ReversedTotal    money.BRL  `json:"reversed_total_brl"`    // by all refunds so far
+	CommissionAmount money.BRL  `json:"commission_amount_brl"` // as it was earned
+	Status           string     `json:"status"`                // of the commission afterwards
+	Reason           string     `json:"reason"`                // sale_refunded
+	ReversedAt       time.Time  `json:"reversed_at"`
+}
+
+// EventName is commission.reversed.
+func (CommissionReversed) EventName() string { return NameCommissionReversed }
+
 // GoalReached tells that a partner reached a goal in one period; it is told once.
 type GoalReached struct {
 	GoalID      uuid.UUID  `json:"goal_id"`

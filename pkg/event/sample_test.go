@@ -63,6 +63,23 @@ func samples(t testing.TB) map[string]sample {
 				SourceConversionID: &thing, Kind: "conversion", Status: "available", AvailableAt: moment,
 			},
 		),
+		event.NameCommissionBonus: sampleOf(t,
+			event.CommissionBonus{CommissionID: plan, PartnerID: partner, Amount: reward, SourceGoalID: thing, CreatedAt: moment},
+		),
+		event.NameCommissionReleased: sampleOf(t,
+			event.CommissionReleased{
+				CommissionID: plan, PartnerID: partner, CampaignID: &campaign, SourceSaleID: &thing, Amount: 251, CommissionAmount: 503,
+				Reason: "hold_ended", AvailableAt: moment, ReleasedAt: later,
+			},
+			event.CommissionReleased{CommissionID: plan, PartnerID: partner, Reason: "hold_ended", AvailableAt: moment, ReleasedAt: later},
+		),
+		event.NameCommissionReversed: sampleOf(t,
+			event.CommissionReversed{
+				CommissionID: plan, PartnerID: partner, CampaignID: &campaign, SourceSaleID: &thing, RefundID: refund, Amount: 252,
+				ReversedTotal: 350, CommissionAmount: 503, Status: "pending", Reason: "sale_refunded", ReversedAt: later,
+			},
+			event.CommissionReversed{CommissionID: plan, PartnerID: partner, RefundID: refund, Status: "reversed", Reason: "sale_refunded", ReversedAt: later},
+		),
 		event.NameGoalReached: sampleOf(t,
 			event.GoalReached{
 				GoalID: thing, Name: "Meta de agosto", PartnerID: partner, Metric: "sales_amount",
@@ -89,7 +106,11 @@ var members = map[string]string{
 	event.NamePartnerChanged: "partner_id, name, referral_code, status, version",
 	event.NameCommissionAvailable: "commission_id, partner_id, amount_brl, source_sale_id, campaign_id, source_conversion_id, kind, status, " +
 		"available_at",
-	event.NameCommissionBonus:     "commission_id, partner_id, amount_brl, source_goal_id, created_at",
+	event.NameCommissionBonus: "commission_id, partner_id, amount_brl, source_goal_id, created_at",
+	event.NameCommissionReleased: "commission_id, partner_id, campaign_id, source_sale_id, amount_brl, commission_amount_brl, reason, " +
+		"available_at, released_at",
+	event.NameCommissionReversed: "commission_id, partner_id, campaign_id, source_sale_id, refund_id, amount_brl, reversed_total_brl, " +
+		"commission_amount_brl, status, reason, reversed_at",
 	event.NameWithdrawalRequested: "withdrawal_id, partner_id, amount_brl, pix_key_type, pix_key_masked, status, requested_at",
 	event.NameWithdrawalStatusChanged: "withdrawal_id, partner_id, amount_brl, pix_key_type, pix_key_masked, status, requested_at, " +
 		"previous_status, reason, failure_code, end_to_end_id, changed_at",

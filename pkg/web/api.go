@@ -53,6 +53,7 @@ var Operator = Access{operator: true}
 type Answer struct {
 	Status int
 	Body   any
+	Stream *Stream           // instead of Body, for what may be too large to hold
 	Header map[string]string // beside the ones that every answer carries
 }
 
@@ -184,6 +185,9 @@ func (e *endpoint) serve(w http.ResponseWriter, call *Call) (status int) {
 	}
 	for name, value := range answer.Header {
 		w.Header().Set(name, value)
+	}
+	if answer.Stream != nil {
+		return answer.Stream.send(w, call.Request, e.api.Log, answer.Status)
 	}
 	writeJSON(w, answer.Status, raw)
 	return answer.Status

@@ -131,6 +131,21 @@ func (c *Call) queryValue(name string) *string {
 	return nil
 }
 
+// Accepts tells whether the caller asks for answers of that type by its name: one of the
+// Accept headers names it, and not with a quality of 0.
+func (c *Call) Accepts(media string) bool {
+	for _, header := range c.Header.Values("Accept") {
+		for wanted := range strings.SplitSeq(header, ",") {
+			name, parameters, err := mime.ParseMediaType(wanted)
+			quality := parameters["q"]
+			if err == nil && name == media && (quality == "" || strings.Trim(quality, "0.") != "") {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 func parseID(name, text string) (uuid.UUID, error) {
 	id, err := uuid.Parse(text)
 	if err != nil || len(text) != len("00000000-0000-0000-0000-000000000000") {

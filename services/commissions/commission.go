@@ -8,13 +8,19 @@ import (
 	"partilha.dev/pkg/openapi"
 )
 
-// kindSale is the kind of a commission that a sale earned.
-const kindSale = "sale"
+// What a commission is earned with.
+const (
+	kindSale       = "sale"
+	kindConversion = "conversion"
+	kindBonus      = "bonus" // a goal's reward
+)
 
-// What a commission is born as.
+// What a commission can be. It is born pending or available.
 const (
 	statusPending   = "pending"   // held back until available_at
 	statusAvailable = "available" // free to withdraw
+	statusPaid      = "paid"      // covered by a withdrawal that was paid
+	statusReversed  = "reversed"  // taken back wholly
 )
 
 // commission is what a partner earned once, and from what, as the API shows it.
@@ -41,9 +47,29 @@ const commissionColumns = `commission_id, partner_id, campaign_id, plan_id, kind
 	source_sale_id, source_conversion_id, source_goal_id, base_amount_centavos, commission_pct_e4,
 	commission_amount_centavos, reversed_centavos, status, available_at, created_at`
 
-func scanCommission(row pgx.CollectableRow) (c commission, err error) {
-	err = row.Scan(&c.ID, &c.PartnerID, &c.CampaignID, &c.PlanID, &c.Kind,
+func (c *commission) targets() []any {
+	return []any{&c.ID, &c.PartnerID, &c.CampaignID, &c.PlanID, &c.Kind,
 		&c.SourceSaleID, &c.SourceConversionID, &c.SourceGoalID, &c.BaseAmount, &c.Pct,
-		&c.Amount, &c.Reversed, &c.Status, &c.AvailableAt.Time, &c.CreatedAt.Time)
+		&c.Amount, &c.Reversed, &c.Status, &c.AvailableAt.Time, &c.CreatedAt.Time}
+}
+
+func scanCommission(row pgx.CollectableRow) (c commission, err error) {
+	err = row.Scan(c.targets()...)
 	return c, err
+}
+
+// ownedCommission is a commission among those of several tenants.
+type ownedCommission struct {
+	commission
+	tenant uuid.UUID
+}
+
+// ownedColumns are what scanOwnedCommission reads, in its order, of commissions as c.
+const ownedColumns = `c.tenant_id, c.commission_id, c.partner_id, c.campaign_id, c.plan_id, c.kind,
+	c.source_sale_id, c.source_conversion_id, c.source_goal_id, c.base_amount_centavos, c.commission_pct_e4,
+	c.commission_amount_centavos, c.reversed_centavos, c.status, c.available_at, c.created_at`
+
+func scanOwnedCommission(row pgx.CollectableRow) (*ownedCommission, error) {
+	var c ownedCommission
+	return &c, row.Scan(append([]any{&c.tenant}, c.targets()...)...)
 }

@@ -1,8 +1,11 @@
-// Package commissions is the service that knows what every partner has earned.
+// Package commissions is the service that knows what every partner has earned, and
+// keeps the books of it.
 //
-// It listens to the sales service: a recorded sale earns exactly one commission, whose
-// id and amount came with the event. It tells of each one on the COMMISSIONS stream and
-// answers who earned what, and how that came about. It never asks another service.
+// It listens: a recorded sale, a conversion that pays, and a goal with a reward each earn
+// exactly one commission; a refund takes back what it says. Every movement of money is
+// one transfer between two accounts, which is never changed, and the balances are kept
+// together with them. The service tells of each commission on the COMMISSIONS stream and
+// answers who has what, and how that came about. It never asks another service.
 package commissions
 
 import (
@@ -74,17 +77,21 @@ func New(ctx context.Context, _ Config, deps service.Deps) (*Service, error) {
 // Handler answers the API and the system's addresses.
 func (s *Service) Handler() http.Handler { return s.handler }
 
-// Run follows the keys, handles events and publishes the service's own, until ctx ends.
-// What is unfinished by then is taken up by the next run.
+// Run follows the keys, handles events, releases what was held back and publishes the
+// service's own events, until ctx ends. What is unfinished by then is taken up by the
+// next run.
 func (s *Service) Run(ctx context.Context) error {
-	return service.RunAll(ctx, s.keys.Run, s.relay.Run, s.deps.Consume(s.Consumers()))
+	return service.RunAll(ctx, s.keys.Run, s.relay.Run, s.releaseHeld, s.deps.Consume(s.Consumers()))
 }
 
-// Consumers are what the service listens to: everything of the SALES stream that earns
-// somebody something, and who the partners are.
+// Consumers are what the service listens to: everything that earns somebody something
+// or takes it back, and who the partners are.
 func (s *Service) Consumers() []bus.Consumer {
 	return []bus.Consumer{
-		bus.On[event.SaleRecorded]("commissions-earn", s.earn),
+		bus.On[event.SaleRecorded]("commissions-earn", s.earnFromSales),
+		bus.On[event.ConversionRecorded]("commissions-convert", s.earnFromConversions),
+		bus.On[event.GoalReached]("commissions-bonus", s.earnFromGoals),
+		bus.On[event.SaleRefunded]("commissions-reverse", s.reverse),
 		bus.On[event.PartnerCreated]("commissions-partner-created", s.partnerCreated),
 		bus.On[event.PartnerChanged]("commissions-partner-changed", s.partnerChanged),
 	}

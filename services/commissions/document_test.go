@@ -68,7 +68,8 @@ func TestTheListTakesEveryParameterThatIsDocumented(t *testing.T) {
 	key := f.key(tenant, auth.CommissionsRead)
 	f.wire()
 	f.mustEarn(sale(tenant, f.now), sale(tenant, f.now))
-	values := map[string]string{"limit": "1", "cursor": f.firstCursor(key), "partner_id": newID().String(), "source_sale_id": newID().String()}
+	values := map[string]string{"limit": "1", "cursor": f.firstCursor(key), "partner_id": newID().String(), "source_sale_id": newID().String(),
+		"campaign_id": newID().String(), "status": "pending", "created_from": "2026-07-01T00:00:00Z", "created_to": "2026-07-01T00:00:00Z"}
 	var documented []string
 	for _, p := range readDocument(t).Paths[path]["get"].Parameters {
 		name := p.Name

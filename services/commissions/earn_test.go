@@ -1,19 +1,14 @@
 package commissions
 
 import (
-	"context"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"partilha.dev/pkg/event"
 	"partilha.dev/pkg/fault"
 	"partilha.dev/pkg/money"
-	"partilha.dev/pkg/testkit"
 )
 
 func TestASaleEarnsTheCommissionThatItsEventCarries(t *testing.T) {
@@ -158,7 +153,7 @@ func TestASaleThatCannotBeIsRefusedWhole(t *testing.T) {
 			}
 		})
 	}
-	for _, table := range []string{"commissions", "outbox", "outbox_pending"} {
+	for _, table := range []string{"commissions", "accounts", "transfers", "holds", "outbox", "outbox_pending"} {
 		if rows := f.dump("select * from " + table); len(rows) != 0 {
 			t.Errorf("%s has %v", table, rows)
 		}
@@ -202,28 +197,9 @@ func TestTheSameIDsInAnotherTenantAreAnotherCommission(t *testing.T) {
 	}
 }
 
-// statements counts what is sent to PostgreSQL, begin and commit included.
-type statements struct{ atomic.Int64 }
-
-func (s *statements) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryStartData) context.Context {
-	s.Add(1)
-	return ctx
-}
-
-func (*statements) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
-
-func TestFiveHundredSalesTakeFourStatements(t *testing.T) {
+func TestFiveHundredSalesTakeEightStatements(t *testing.T) {
 	f := prepare(t, nowhere)
-	config, err := pgxpool.ParseConfig(testkit.Database(t, Migrations...))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var sent statements
-	config.ConnConfig.Tracer = &sent
-	if f.deps.Pool, err = pgxpool.NewWithConfig(t.Context(), config); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(f.deps.Pool.Close)
+	sent := f.counted()
 	f.wire()
 	var sales []event.Event[event.SaleRecorded]
 	for range 500 {
@@ -231,7 +207,7 @@ func TestFiveHundredSalesTakeFourStatements(t *testing.T) {
 	}
 	sent.Store(0)
 	f.mustEarn(sales...)
-	if n := sent.Load(); n != 4 { // begin, the commissions, the outbox, commit
+	if n := sent.Load(); n != 8 { // begin, books begun and locked, commissions, transfers, books kept, the outbox, commit
 		t.Errorf("%d statements", n)
 	}
 	if rows := f.dump(`select commission_id from commissions`); len(rows) != 500 {

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -110,11 +111,7 @@ func (f *fixture) exec(statement string, args ...any) {
 
 // earnNow has the service handle the sales in one transaction.
 func (f *fixture) earnNow(sales ...event.Event[event.SaleRecorded]) error {
-	return earnIn(f.t.Context(), f.deps.Pool, f.Service, sales...)
-}
-
-func earnIn(ctx context.Context, pool *pgxpool.Pool, s *Service, sales ...event.Event[event.SaleRecorded]) error {
-	return postgres.Transact(ctx, pool, func(tx *postgres.Tx) error { return s.earn(ctx, tx, slices.Clone(sales)) })
+	return handle(f, f.earnFromSales, sales...)
 }
 
 // mustEarn is earnNow for sales that have nothing wrong with them.
@@ -136,6 +133,88 @@ func sale(tenant uuid.UUID, at time.Time, changes ...func(*event.SaleRecorded)) 
 	}
 	return event.Event[event.SaleRecorded]{
 		Name: data.EventName(), ID: event.IDOf(data.EventName(), data.SaleID.String()), CreatedAt: at, TenantID: tenant, Data: data,
+	}
+}
+
+// refundOf is a refund of the sale that takes back that much of its commission.
+func refundOf(sold event.Event[event.SaleRecorded], reversed money.BRL) event.Event[event.SaleRefunded] {
+	s := sold.Data
+	data := event.SaleRefunded{
+		RefundID: newID(), SaleID: s.SaleID, PartnerID: s.PartnerID, CampaignID: s.CampaignID, CommissionID: s.CommissionID,
+		Amount: 1, CommissionReversed: reversed, RefundedTotal: 1, SaleAmount: s.Amount, CommissionAmount: s.CommissionAmount,
+		SoldAt: s.SoldAt, RefundedAt: sold.CreatedAt,
+	}
+	return event.Event[event.SaleRefunded]{
+		Name: data.EventName(), ID: event.IDOf(data.EventName(), data.RefundID.String()), CreatedAt: sold.CreatedAt, TenantID: sold.TenantID, Data: data,
+	}
+}
+
+// conversion is a conversion that earned that much; 0 is nothing at all.
+func conversion(tenant uuid.UUID, at time.Time, commission money.BRL) event.Event[event.ConversionRecorded] {
+	data := event.ConversionRecorded{ConversionID: newID(), PartnerID: newID(), CampaignID: newID(), Type: "lead", ExternalRef: "lead-1", OccurredAt: at}
+	if commission > 0 {
+		data.PlanID, data.CommissionID, data.CommissionAmount = new(newID()), new(newID()), &commission
+	}
+	return event.Event[event.ConversionRecorded]{
+		Name: data.EventName(), ID: event.IDOf(data.EventName(), data.ConversionID.String()), CreatedAt: at, TenantID: tenant, Data: data,
+	}
+}
+
+// goalReached is a goal that a partner reached, with that reward.
+func goalReached(tenant uuid.UUID, at time.Time, reward money.BRL) event.Event[event.GoalReached] {
+	data := event.GoalReached{
+		GoalID: newID(), Name: "Meta", PartnerID: newID(), Metric: "sales_count", Target: event.Quantity{Value: 10},
+		Progress: event.Quantity{Value: 10}, PeriodStart: at, ReachedAt: at, Reward: &reward,
+	}
+	return event.Event[event.GoalReached]{
+		Name: data.EventName(), ID: event.IDOf(data.EventName(), data.GoalID.String()), CreatedAt: at, TenantID: tenant, Data: data,
+	}
+}
+
+// handle has one of the service's handlers take the events in one transaction.
+func handle[T event.Payload](f *fixture, handler func(context.Context, *postgres.Tx, []event.Event[T]) error, events ...event.Event[T]) error {
+	return postgres.Transact(f.t.Context(), f.deps.Pool, func(tx *postgres.Tx) error { return handler(f.t.Context(), tx, slices.Clone(events)) })
+}
+
+// mustReverse is for refunds that have nothing wrong with them.
+func (f *fixture) mustReverse(refunds ...event.Event[event.SaleRefunded]) {
+	f.t.Helper()
+	if err := handle(f, f.reverse, refunds...); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// mustRelease releases a batch of what is due and returns how many holds have ended.
+func (f *fixture) mustRelease() int {
+	f.t.Helper()
+	ended, err := f.release(f.t.Context(), held{}, releaseBatch)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return len(ended)
+}
+
+// books is what a partner has.
+func (f *fixture) books(tenant, partner uuid.UUID) balances {
+	f.t.Helper()
+	b, err := one(f.t.Context(), f.Service, scanBalance, showBalanceQuery, tenant, partner)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return b.balances
+}
+
+// balanced fails unless the tenant's books hold all that they must.
+func (f *fixture) balanced(tenant uuid.UUID) {
+	f.t.Helper()
+	found, err := f.verify(f.t.Context(), tenant)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	for _, c := range found.Checks {
+		if !c.OK {
+			f.t.Errorf("%s: %s", c.Name, c.Detail)
+		}
 	}
 }
 
@@ -168,6 +247,9 @@ func (f *fixture) state() map[string][]string {
 	f.t.Helper()
 	return map[string][]string{
 		"commissions": f.dump(`select * from commissions`),
+		"accounts":    f.dump(`select * from accounts`),
+		"transfers":   f.dump(`select * from transfers`),
+		"holds":       f.dump(`select * from holds`),
 		"partners":    f.dump(`select * from partners`),
 		"outbox":      f.dump(`select * from outbox`),
 		"receipts":    f.dump(`select * from receipts`),
@@ -185,3 +267,85 @@ func (f *fixture) get(key, target string) *httptest.ResponseRecorder {
 	f.Handler().ServeHTTP(answer, request)
 	return answer
 }
+
+// payOut moves all that the partner has available to paid, as a withdrawal would.
+func (f *fixture) payOut(tenant, partner uuid.UUID) {
+	f.t.Helper()
+	withdrawal := newID()
+	err := postgres.Transact(f.t.Context(), f.deps.Pool, func(tx *postgres.Tx) error {
+		l, err := f.lockBooks(f.t.Context(), tx, map[partnerKey]bool{{tenant, partner}: true})
+		if err != nil {
+			return err
+		}
+		b := l.books[partnerKey{tenant, partner}]
+		amount := b.Available
+		l.post(b, "withdrawal", withdrawal, uuid.Nil, available, reserved, amount)
+		l.post(b, "withdrawal_paid", withdrawal, uuid.Nil, reserved, paid, amount)
+		return l.keep(f.t.Context(), tx)
+	})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// only is the one event of its kind that is told.
+func only[T event.Payload](f *fixture) event.Event[T] {
+	f.t.Helper()
+	var kind T
+	rows, err := f.deps.Pool.Query(f.t.Context(), `select body, traceparent from outbox where name = $1`, kind.EventName())
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	found, err := pgx.CollectExactlyOneRow(rows, func(row pgx.CollectableRow) (e event.Sealed, err error) {
+		return e, row.Scan(&e.Body, &e.Traceparent)
+	})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	told, err := event.Read[T](found)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return told
+}
+
+// replica is another service on the same database, with connections and a present of
+// its own.
+func (f *fixture) replica() *fixture {
+	f.t.Helper()
+	pool, err := postgres.Open(f.t.Context(), f.deps.Pool.Config().ConnString(), 8)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.t.Cleanup(pool.Close)
+	other := &fixture{t: f.t, deps: f.deps, now: f.now}
+	other.deps.Pool, other.deps.Now = pool, func() time.Time { return other.now }
+	return other.wire()
+}
+
+// counted has the service's statements be counted, begin and commit included. It must
+// come before wire.
+func (f *fixture) counted() *statements {
+	f.t.Helper()
+	config, err := pgxpool.ParseConfig(testkit.Database(f.t, Migrations...))
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	var sent statements
+	config.ConnConfig.Tracer = &sent
+	if f.deps.Pool, err = pgxpool.NewWithConfig(f.t.Context(), config); err != nil {
+		f.t.Fatal(err)
+	}
+	f.t.Cleanup(f.deps.Pool.Close)
+	return &sent
+}
+
+// statements counts what is sent to PostgreSQL.
+type statements struct{ atomic.Int64 }
+
+func (s *statements) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryStartData) context.Context {
+	s.Add(1)
+	return ctx
+}
+
+func (*statements) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}

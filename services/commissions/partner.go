@@ -24,6 +24,10 @@ type partner struct {
 
 type partnerKey struct{ tenant, id uuid.UUID }
 
+func (k partnerKey) compare(other partnerKey) int {
+	return cmp.Or(bytes.Compare(k.tenant[:], other.tenant[:]), bytes.Compare(k.id[:], other.id[:]))
+}
+
 // partnerCreated takes over new partners, unless something newer is known of them.
 func (s *Service) partnerCreated(ctx context.Context, tx *postgres.Tx, events []event.Event[event.PartnerCreated]) error {
 	heard := make([]partner, len(events))
@@ -65,9 +69,7 @@ func keepPartners(ctx context.Context, tx *postgres.Tx, heard []partner) error {
 			newest[p.partnerKey] = p
 		}
 	}
-	keys := slices.SortedFunc(maps.Keys(newest), func(a, b partnerKey) int { // one lock order for both consumers
-		return cmp.Or(bytes.Compare(a.tenant[:], b.tenant[:]), bytes.Compare(a.id[:], b.id[:]))
-	})
+	keys := slices.SortedFunc(maps.Keys(newest), partnerKey.compare) // one lock order for both consumers
 	n := len(keys)
 	tenants, ids, versions := make([]uuid.UUID, n), make([]uuid.UUID, n), make([]int64, n)
 	names, codes, statuses := make([]string, n), make([]string, n), make([]string, n)

@@ -13,30 +13,33 @@ import (
 
 	"partilha.dev/pkg/bus"
 	"partilha.dev/pkg/event"
+	"partilha.dev/pkg/money"
 	"partilha.dev/pkg/testkit"
 )
 
 const soon = 30 * time.Second
 
-// salesService stands for the owner of the SALES stream.
-type salesService struct {
+// others stands for the owners of the streams that the service hears.
+type others struct {
 	t *testing.T
 	*bus.Bus
 	rounds    int
 	published uint64 // messages
 }
 
-func newSalesService(t *testing.T, url string) *salesService {
+func newOthers(t *testing.T, url string) *others {
 	t.Helper()
-	s := &salesService{t: t, Bus: connect(t, url)}
-	if err := s.EnsureStream(t.Context(), bus.Sales); err != nil {
-		t.Fatal(err)
+	s := &others{t: t, Bus: connect(t, url)}
+	for _, stream := range []bus.Stream{bus.Sales, bus.Goals} {
+		if err := s.EnsureStream(t.Context(), stream); err != nil {
+			t.Fatal(err)
+		}
 	}
 	return s
 }
 
 // publish sends the events in this order, each time under message ids of their own.
-func (s *salesService) publish(events ...event.Sealed) {
+func (s *others) publish(events ...event.Sealed) {
 	s.t.Helper()
 	s.rounds++
 	outgoing := make([]bus.Outgoing, len(events))
@@ -66,12 +69,16 @@ func sealedSale(t *testing.T, sold event.Event[event.SaleRecorded]) event.Sealed
 
 // settle waits until everything that was published is handled or parked, and the
 // outbox is empty.
-func (f *fixture) settle(sales *salesService) {
+func (f *fixture) settle(sales *others) {
 	f.t.Helper()
 	testkit.Eventually(f.t, soon, "the stream is handled", func() bool {
 		var delivered uint64 // each event has one consumer
 		for _, consumer := range f.Consumers() {
-			durable, err := f.deps.Bus.JetStream().Consumer(f.t.Context(), bus.Sales.Name, consumer.Name)
+			stream := bus.Sales
+			if consumer.Events[0] == event.NameGoalReached {
+				stream = bus.Goals
+			}
+			durable, err := f.deps.Bus.JetStream().Consumer(f.t.Context(), stream.Name, consumer.Name)
 			if err != nil || durable.CachedInfo().NumPending > 0 || durable.CachedInfo().NumAckPending > 0 {
 				return false
 			}
@@ -100,8 +107,9 @@ func same(t *testing.T, before, after map[string][]string) {
 	}
 }
 
-// season is a stream of some tenants' sales and partners.
-func season(t *testing.T, now time.Time) (events []event.Sealed, sales int) {
+// season is a stream of some tenants' partners, sales, refunds, conversions and goals,
+// with how many commissions are earned by it and how many events are to tell of them.
+func season(t *testing.T, now time.Time) (events []event.Sealed, commissions, told int) {
 	for range 3 {
 		tenant, partner := newID(), newID()
 		events = append(events,
@@ -111,25 +119,38 @@ func season(t *testing.T, now time.Time) (events []event.Sealed, sales int) {
 		for i := range 40 {
 			sold := sale(tenant, now.Add(time.Duration(i)*time.Millisecond), soldBy(partner), func(s *event.SaleRecorded) { s.HoldDays = i % 3 })
 			events = append(events, sealedSale(t, sold))
-			sales++
+			commissions, told = commissions+1, told+1
+			for _, part := range []money.BRL{10_00, 22_42}[:i%4/2*2] {
+				refund := refundOf(sold, part)
+				events = append(events, sealed(t, tenant, refund.Data.RefundID.String(), refund.CreatedAt, refund.Data))
+				told++
+			}
+		}
+		for range 3 {
+			paid, unpaid, goal := conversion(tenant, now, 4_75), conversion(tenant, now, 0), goalReached(tenant, now, 250_00)
+			events = append(events,
+				sealed(t, tenant, paid.Data.ConversionID.String(), now, paid.Data),
+				sealed(t, tenant, unpaid.Data.ConversionID.String(), now, unpaid.Data),
+				sealed(t, tenant, goal.Data.GoalID.String(), now, goal.Data))
+			commissions, told = commissions+2, told+2
 		}
 	}
-	return events, sales
+	return events, commissions, told
 }
 
-func TestEverySaleOfTheStreamBecomesOneCommissionAndOneEvent(t *testing.T) {
+func TestWhateverEarnsBecomesOneCommissionAndOneEvent(t *testing.T) {
 	nats := testkit.NATS(t)
 	f := prepare(t, nats.URL()).wire()
-	events, sold := season(t, f.now)
-	sales := newSalesService(t, nats.URL())
+	events, earned, told := season(t, f.now)
+	sales := newOthers(t, nats.URL())
 	sales.publish(events...)
 	f.run()
 	f.settle(sales)
-	if n := len(f.dump(`select commission_id from commissions`)); n != sold {
-		t.Errorf("%d commissions of %d sales", n, sold)
+	if n := len(f.dump(`select commission_id from commissions`)); n != earned {
+		t.Errorf("%d commissions, want %d", n, earned)
 	}
-	if n := f.told(); n != uint64(sold) {
-		t.Errorf("%d events of %d sales", n, sold)
+	if n := f.told(); n != uint64(told) {
+		t.Errorf("%d events, want %d", n, told)
 	}
 	if partners := f.dump(`select name, version from partners`); !slices.Equal(partners, []string{`("Ana Lima",2)`, `("Ana Lima",2)`, `("Ana Lima",2)`}) {
 		t.Errorf("partners %v", partners)
@@ -142,8 +163,8 @@ func TestEverySaleOfTheStreamBecomesOneCommissionAndOneEvent(t *testing.T) {
 func TestTheWholeStreamAgainInAnyOrderChangesNothing(t *testing.T) {
 	nats := testkit.NATS(t)
 	f := prepare(t, nats.URL()).wire()
-	sales := newSalesService(t, nats.URL())
-	events, _ := season(t, f.now)
+	sales := newOthers(t, nats.URL())
+	events, _, _ := season(t, f.now)
 	sales.publish(events...)
 	stop := f.run()
 	f.settle(sales)
@@ -161,23 +182,55 @@ func TestTheWholeStreamAgainInAnyOrderChangesNothing(t *testing.T) {
 }
 
 func TestTheOrderOfTheStreamDecidesNothing(t *testing.T) {
-	events, _ := season(t, event.Instant(time.Now()))
+	events, _, _ := season(t, event.Instant(time.Now()))
 	var outcomes []map[string][]string
 	for range 2 {
 		nats := testkit.NATS(t)
 		f := prepare(t, nats.URL()).wire()
-		sales := newSalesService(t, nats.URL())
+		sales := newOthers(t, nats.URL())
 		sales.publish(events...)
 		f.run()
 		f.settle(sales)
 		outcomes = append(outcomes, map[string][]string{
 			"commissions": f.dump(`select * from commissions`),
+			"balances":    f.dump(`select tenant_id, partner_id, ` + balanceColumns + ` from accounts`),
 			"partners":    f.dump(`select * from partners`),
 			"events told": f.dump(`select event_id, tenant_id from outbox`),
 		})
 		rand.Shuffle(len(events), func(i, j int) { events[i], events[j] = events[j], events[i] })
 	}
 	same(t, outcomes[0], outcomes[1])
+}
+
+func TestARefundThatOvertookItsSaleIsPostedOnceTheSaleIsThere(t *testing.T) {
+	nats := testkit.NATS(t)
+	f := prepare(t, nats.URL()).wire()
+	sales := newOthers(t, nats.URL())
+	tenant, partner := newID(), newID()
+	early, ready := sale(tenant, f.now, soldBy(partner)), sale(tenant, f.now, soldBy(partner))
+	publish := func(refund event.Event[event.SaleRefunded]) {
+		sales.publish(sealed(t, tenant, refund.Data.RefundID.String(), f.now, refund.Data))
+	}
+	publish(refundOf(early, 10_00))
+	publish(refundOf(early, 22_42))
+	f.run()
+	sales.publish(sealedSale(t, ready))
+	publish(refundOf(ready, 2_42)) // is not held up by those before it
+	testkit.Eventually(t, soon, "the refund of the sale that is there is posted", func() bool {
+		return len(f.dump(`select * from transfers where kind = 'reversal'`)) == 1
+	})
+	if parked := f.dump(`select * from parked_events`); len(parked) != 0 {
+		t.Errorf("parked %v", parked)
+	}
+	sales.publish(sealedSale(t, early))
+	f.settle(sales)
+	if got := f.books(tenant, partner); got != (balances{Available: 30_00}) {
+		t.Errorf("balances %+v", got)
+	}
+	if c, err := f.commission(t.Context(), tenant, early.Data.CommissionID); err != nil || c.Status != statusReversed {
+		t.Errorf("commission %+v, %v", c, err)
+	}
+	f.balanced(tenant)
 }
 
 func TestABadEventIsParkedAndItsNeighboursAreHandled(t *testing.T) {
@@ -193,7 +246,7 @@ func TestABadEventIsParkedAndItsNeighboursAreHandled(t *testing.T) {
 	nobody := sealed(t, tenant, "nobody", f.now, created(tenant, uuid.Nil).Data)
 	partner := sealed(t, tenant, "somebody", f.now, created(tenant, newID()).Data)
 
-	sales := newSalesService(t, nats.URL())
+	sales := newOthers(t, nats.URL())
 	sales.publish(sealedSale(t, good[0]), wrong, sealedSale(t, good[1]), unreadable, doubled, nobody, partner, sealedSale(t, good[2]))
 	f.run()
 	f.settle(sales)

@@ -1,0 +1,75 @@
+package web
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+const (
+	streamBuffer   = 32 << 10         // bytes that are held back before anything is sent
+	streamPatience = 15 * time.Second // for one buffer to be taken by the caller
+)
+
+// Stream is the body of an answer that is made while it is sent, so that its length does
+// not matter. An error before the first 32 KiB is answered like any other; after that the
+// connection is broken off, since what was sent cannot be taken back.
+type Stream struct {
+	Type  string // the Content-Type
+	Write func(io.Writer) error
+}
+
+// send answers the stream and returns the status that the caller has seen.
+func (s *Stream) send(w http.ResponseWriter, r *http.Request, log *zap.Logger, status int) int {
+	sent := &sending{w: w, control: http.NewResponseController(w), media: s.Type, status: status}
+	buffer := bufio.NewWriterSize(sent, streamBuffer)
+	err := s.Write(buffer)
+	if err == nil {
+		err = buffer.Flush()
+	}
+	switch {
+	case err == nil && !sent.begun: // nothing to send is an answer too
+		sent.begin()
+	case err != nil && !sent.begun:
+		return refuse(w, r, log, err)
+	case err != nil:
+		log.Warn("answer broken off", zap.String("path", r.URL.Path), zap.String("request_id", w.Header().Get(requestIDHeader)), zap.Error(err))
+		panic(http.ErrAbortHandler)
+	}
+	return status
+}
+
+// sending is an answer whose head goes out with its first bytes. Each write has its own
+// time: a caller who keeps taking what is sent may take as long as it needs.
+type sending struct {
+	w       http.ResponseWriter
+	control *http.ResponseController
+	media   string
+	status  int
+	begun   bool
+}
+
+func (s *sending) begin() {
+	s.begun = true
+	s.w.Header().Set("Content-Type", s.media)
+	s.w.WriteHeader(s.status)
+}
+
+func (s *sending) Write(p []byte) (int, error) {
+	_ = s.control.SetWriteDeadline(time.Now().Add(streamPatience)) // without it the server's own holds
+	if !s.begun {
+		s.begin()
+	}
+	n, err := s.w.Write(p)
+	if err == nil {
+		_ = s.control.Flush() // what cannot be flushed is sent when it is full
+	}
+	if err != nil {
+		err = fmt.Errorf("send: %w", err)
+	}
+	return n, err
+}
