@@ -1,14 +1,17 @@
 package postgres_test
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"partilha.dev/pkg/fault"
 	"partilha.dev/pkg/postgres"
+	"partilha.dev/pkg/testkit"
 )
 
 func insert(t *testing.T, tx *postgres.Tx, id int) {
@@ -124,6 +127,57 @@ func TestAConnectionLostAtTheCommitLeavesTheOutcomeOpen(t *testing.T) {
 	})
 	if fault.KindOf(err) != fault.Unavailable || !failed {
 		t.Errorf("%v is not unavailable, or the failure is not told: %t", err, failed)
+	}
+}
+
+func TestACommitThatHasBegunIsSeenThroughThoughItsCallerLeaves(t *testing.T) {
+	t.Parallel()
+	pool := open(t, things)
+	exec(t, pool, "create function linger() returns trigger language plpgsql as $$ begin perform pg_advisory_xact_lock(7); return null; end $$")
+	exec(t, pool, "create constraint trigger linger after insert on things deferrable initially deferred for each row execute function linger()")
+	barrier, err := pool.Begin(t.Context()) // the commit has to wait for it
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := barrier.Exec(t.Context(), "select pg_advisory_xact_lock(7)"); err != nil {
+		t.Fatal(err)
+	}
+	ctx, leave := context.WithCancel(t.Context())
+	told := false
+	ended := make(chan error, 1)
+	go func() {
+		ended <- postgres.Transact(ctx, pool, func(tx *postgres.Tx) error {
+			tx.AfterCommit(func() { told = true })
+			tx.AfterFailure(func() { t.Error("it was said to have failed") })
+			_, err := tx.Exec(ctx, "insert into things values (1, 'x')")
+			return err
+		})
+	}()
+	testkit.Eventually(t, 20*time.Second, "the commit waits", func() bool {
+		return ask[int](t, pool, "select count(*) from pg_locks where locktype = 'advisory' and objid = 7 and not granted") == 1
+	})
+	leave()
+	if err := barrier.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; err != nil || !told || count(t, pool) != 1 {
+		t.Errorf("%v, told %t, %d rows", err, told, count(t, pool))
+	}
+}
+
+func TestATransactionWhoseCallerHasLeftIsNotCommitted(t *testing.T) {
+	t.Parallel()
+	pool := open(t, things)
+	ctx, leave := context.WithCancel(t.Context())
+	failed := false
+	err := postgres.Transact(ctx, pool, func(tx *postgres.Tx) error {
+		tx.AfterFailure(func() { failed = true })
+		insert(t, tx, 1)
+		leave()
+		return nil
+	})
+	if !errors.Is(err, context.Canceled) || !failed || count(t, pool) != 0 {
+		t.Errorf("%v, the failure was told: %t, %d rows", err, failed, count(t, pool))
 	}
 }
 
