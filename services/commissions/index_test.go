@@ -1,7 +1,6 @@
 package commissions
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -17,6 +16,7 @@ import (
 
 	"partilha.dev/pkg/auth"
 	"partilha.dev/pkg/event"
+	"partilha.dev/pkg/testkit"
 )
 
 func TestEveryFilterOfTheCommissionsNarrowsTheList(t *testing.T) {
@@ -116,23 +116,6 @@ select ('00000000-0000-7000-8000-00000000000' || tenant)::uuid, lpad(to_hex(case
 	timestamptz '2026-01-01' + n * interval '1 minute', 'commission', lpad(to_hex(n), 32, '0')::uuid, lpad(to_hex(n), 32, '0')::uuid, 'expense', 'available', 1, 0, 0, 0, 0, 0
 from generate_series(1, $1::bigint) as n, generate_series(1, 2) as tenant`
 
-// node is as much of a node of a plan as the tests look at.
-type node struct {
-	Type    string      `json:"Node Type"`
-	Index   string      `json:"Index Name"`
-	Rows    json.Number `json:"Actual Rows"`
-	Removed json.Number `json:"Rows Removed by Filter"`
-	Plans   []node      `json:"Plans"`
-}
-
-// walk visits the node and all below it.
-func (n node) walk(visit func(node)) {
-	visit(n)
-	for _, child := range n.Plans {
-		child.walk(visit)
-	}
-}
-
 // crowd fills the tables with many rows of two tenants and returns a connection.
 func (f *fixture) crowd(rows int) *pgx.Conn {
 	f.t.Helper()
@@ -200,7 +183,7 @@ func TestEveryFilterOfTheCommissionsIsAWalkAlongOneIndex(t *testing.T) {
 				if page == "later" {
 					most = -1
 				}
-				walksAlong(t, conn, row.filter.query(), arguments, row.index, most, row.picked)
+				testkit.WalksAlong(t, conn, row.filter.query(), arguments, row.index, most, row.picked)
 			})
 		}
 	}
@@ -209,83 +192,12 @@ func TestEveryFilterOfTheCommissionsIsAWalkAlongOneIndex(t *testing.T) {
 func TestBalancesAndStatementsAreWalksAlongOneIndex(t *testing.T) {
 	f := prepare(t, nowhere).wire()
 	conn := f.crowd(30_000)
-	walksAlong(t, conn, listBalancesQuery, pgx.NamedArgs{"tenant_id": &firstTenant, "after": ordinal(20_000), "limit": 26}, "accounts_pkey", 26, false)
+	testkit.WalksAlong(t, conn, listBalancesQuery, pgx.NamedArgs{"tenant_id": &firstTenant, "after": ordinal(20_000), "limit": 26}, "accounts_pkey", 26, false)
 	for name, query := range map[string]string{"lines": linesQuery, "opening": lastBeforeQuery} {
 		named := pgx.NamedArgs{"p1": &firstTenant, "p2": ordinal(1), "p3": minute(20_000), "p4": minute(29_000), "p5": 1000}
 		for n := 5; n > 0; n-- {
 			query = strings.ReplaceAll(query, "$"+strconv.Itoa(n), "@p"+strconv.Itoa(n))
 		}
-		t.Run(name, func(t *testing.T) { walksAlong(t, conn, query, named, "transfers_pkey", -1, false) })
+		t.Run(name, func(t *testing.T) { testkit.WalksAlong(t, conn, query, named, "transfers_pkey", -1, false) })
 	}
-}
-
-// walksAlong fails unless the query, planned for its arguments or for any, looks rows up
-// in that index and no other way. Found is how many it must find, -1 any number; what it
-// reads is what it answers, unless it picks.
-func walksAlong(t *testing.T, conn *pgx.Conn, query string, arguments pgx.NamedArgs, index string, found int, picks bool) {
-	t.Helper()
-	for _, mode := range []string{"force_custom_plan", "force_generic_plan"} {
-		explained(t, conn, mode, query, arguments).walk(func(n node) {
-			switch n.Type {
-			case "Limit":
-				if rows := strings.TrimSuffix(n.Rows.String(), ".00"); found >= 0 && rows != strconv.Itoa(found) {
-					t.Errorf("%s: it finds %s rows, want %d", mode, rows, found)
-				}
-			case "Index Scan":
-				if !strings.HasPrefix(n.Index, index) {
-					t.Errorf("%s: the index is %s, want %s", mode, n.Index, index)
-				}
-			default:
-				t.Errorf("%s: the plan has a %s", mode, n.Type)
-			}
-			if removed := n.Removed.String(); !picks && removed != "" && removed != "0" {
-				t.Errorf("%s: %s rows are read in vain", mode, removed)
-			}
-		})
-	}
-}
-
-// explained is how PostgreSQL runs the query in one of its two ways: planned for these
-// arguments, or for any.
-func explained(t *testing.T, conn *pgx.Conn, mode, query string, arguments pgx.NamedArgs) node {
-	t.Helper()
-	numbered, values, err := arguments.RewriteQuery(t.Context(), conn, query, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var literals []string
-	for _, value := range values {
-		literals = append(literals, literal(value))
-	}
-	results, err := conn.PgConn().Exec(t.Context(), "deallocate all; set plan_cache_mode = "+mode+"; prepare explained as "+numbered+
-		"; explain (analyze, timing off, format json) execute explained ("+strings.Join(literals, ", ")+")").ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var plans []struct{ Plan node }
-	if err := json.Unmarshal(results[len(results)-1].Rows[0][0], &plans); err != nil {
-		t.Fatal(err)
-	}
-	return plans[0].Plan
-}
-
-// literal is an argument of a query as SQL writes it.
-func literal(argument any) string {
-	switch a := argument.(type) {
-	case *string:
-		if a != nil {
-			return "'" + *a + "'"
-		}
-	case *uuid.UUID:
-		if a != nil {
-			return "'" + a.String() + "'"
-		}
-	case *time.Time:
-		if a != nil {
-			return "'" + a.Format(time.RFC3339Nano) + "'"
-		}
-	case int:
-		return strconv.Itoa(a)
-	}
-	return "null"
 }

@@ -1,17 +1,15 @@
 package sales
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/url"
 	"slices"
-	"strconv"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5"
+
+	"partilha.dev/pkg/testkit"
 )
 
 // walked are the ids of the sales that the query finds, over all of its pages.
@@ -145,23 +143,6 @@ select ('00000000-0000-7000-8000-00000000000' || tenant)::uuid, lpad(to_hex(n), 
 from generate_series(1, $1::bigint) as n, generate_series(1, 2) as tenant,
      lateral (select timestamptz '2026-01-01' + n * interval '1 minute' as at) as sold`
 
-// node is as much of a node of a plan as the test looks at.
-type node struct {
-	Type    string  `json:"Node Type"`
-	Index   string  `json:"Index Name"`
-	Rows    float64 `json:"Actual Rows"`
-	Removed float64 `json:"Rows Removed by Filter"`
-	Plans   []node  `json:"Plans"`
-}
-
-// walk visits the node and all below it.
-func (n node) walk(visit func(node)) {
-	visit(n)
-	for _, child := range n.Plans {
-		child.walk(visit)
-	}
-}
-
 func TestEveryFilterOfTheSalesIsAWalkAlongOneIndex(t *testing.T) {
 	t.Parallel()
 	const rows, limit = 30_000, 26
@@ -189,7 +170,7 @@ func TestEveryFilterOfTheSalesIsAWalkAlongOneIndex(t *testing.T) {
 	for name, row := range map[string]struct {
 		filter saleFilter
 		index  string
-		found  float64
+		found  int
 	}{
 		"none":                                {saleFilter{}, "sales_sold", limit},
 		"a span":                              {saleFilter{soldFrom: at(5000), soldUntil: at(5010)}, "sales_sold", 10},
@@ -213,78 +194,14 @@ func TestEveryFilterOfTheSalesIsAWalkAlongOneIndex(t *testing.T) {
 			t.Run(name+", the "+page+" page", func(t *testing.T) {
 				arguments := row.filter.arguments()
 				arguments["tenant_id"], arguments["limit"] = &tenant, limit
+				found := row.found
 				if page == "later" {
+					found = -1
 					arguments["after"], arguments["after_sold_at"] = id(20_000), at(20_000)
 				}
-				for _, mode := range []string{"force_custom_plan", "force_generic_plan"} {
-					plan := explained(t, conn.Conn(), mode, row.filter.query(), arguments)
-					var found, removed float64
-					plan.walk(func(n node) {
-						switch n.Type {
-						case "Limit":
-							found = n.Rows
-						case "Index Scan":
-							if !strings.HasPrefix(n.Index, row.index) {
-								t.Errorf("%s: the index is %s, want %s", mode, n.Index, row.index)
-							}
-						default:
-							t.Errorf("%s: the plan has a %s", mode, n.Type)
-						}
-						removed += n.Removed
-					})
-					if page == "first" && found != row.found {
-						t.Errorf("%s: it finds %v sales, want %v", mode, found, row.found)
-					}
-					if picked := row.filter.partnerID != nil && row.filter.campaignID != nil; !picked && removed > 0 {
-						t.Errorf("%s: %v sales are read in vain", mode, removed)
-					}
-				}
+				picks := row.filter.partnerID != nil && row.filter.campaignID != nil
+				testkit.WalksAlong(t, conn.Conn(), row.filter.query(), arguments, row.index, found, picks)
 			})
 		}
 	}
-}
-
-// explained is how PostgreSQL runs the query in one of its two ways: planned for these
-// arguments, or for any.
-func explained(t *testing.T, conn *pgx.Conn, mode, query string, arguments pgx.NamedArgs) node {
-	t.Helper()
-	numbered, values, err := arguments.RewriteQuery(t.Context(), conn, query, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var literals []string
-	for _, value := range values {
-		literals = append(literals, literal(value))
-	}
-	results, err := conn.PgConn().Exec(t.Context(), "deallocate all; set plan_cache_mode = "+mode+"; prepare explained as "+numbered+
-		"; explain (analyze, timing off, format json) execute explained ("+strings.Join(literals, ", ")+")").ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var plans []struct{ Plan node }
-	if err := json.Unmarshal(results[len(results)-1].Rows[0][0], &plans); err != nil {
-		t.Fatal(err)
-	}
-	return plans[0].Plan
-}
-
-// literal is an argument of a list of sales as SQL writes it.
-func literal(argument any) string {
-	switch a := argument.(type) {
-	case *string:
-		if a != nil {
-			return "'" + *a + "'"
-		}
-	case *uuid.UUID:
-		if a != nil {
-			return "'" + a.String() + "'"
-		}
-	case *time.Time:
-		if a != nil {
-			return "'" + a.Format(time.RFC3339Nano) + "'"
-		}
-	case int:
-		return strconv.Itoa(a)
-	}
-	return "null"
 }

@@ -1,0 +1,105 @@
+package testkit
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+)
+
+// WalksAlong fails unless the query, planned for its arguments or for any, looks rows up
+// in indexes whose names begin with index, and in no other way. Found is how many rows it
+// must find, -1 any number; what it reads is what it answers, unless it picks.
+func WalksAlong(t testing.TB, conn *pgx.Conn, query string, arguments pgx.NamedArgs, index string, found int, picks bool) {
+	t.Helper()
+	for _, mode := range []string{"force_custom_plan", "force_generic_plan"} {
+		limited := false
+		explained(t, conn, mode, query, arguments).walk(func(n node) {
+			switch n.Type {
+			case "Limit":
+				limited = true
+				if rows := strings.TrimSuffix(n.Rows.String(), ".00"); found >= 0 && rows != strconv.Itoa(found) {
+					t.Errorf("%s: it finds %s rows, want %d", mode, rows, found)
+				}
+			case "Index Scan":
+				if !strings.HasPrefix(n.Index, index) {
+					t.Errorf("%s: the index is %s, want %s", mode, n.Index, index)
+				}
+			default:
+				t.Errorf("%s: the plan has a %s", mode, n.Type)
+			}
+			if removed := n.Removed.String(); !picks && removed != "" && removed != "0" {
+				t.Errorf("%s: %s rows are read in vain", mode, removed)
+			}
+		})
+		if found >= 0 && !limited {
+			t.Errorf("%s: the plan has no limit", mode)
+		}
+	}
+}
+
+// node is as much of a node of a plan as tests look at.
+type node struct {
+	Type    string      `json:"Node Type"`
+	Index   string      `json:"Index Name"`
+	Rows    json.Number `json:"Actual Rows"`
+	Removed json.Number `json:"Rows Removed by Filter"`
+	Plans   []node      `json:"Plans"`
+}
+
+// walk visits the node and all below it.
+func (n node) walk(visit func(node)) {
+	visit(n)
+	for _, child := range n.Plans {
+		child.walk(visit)
+	}
+}
+
+// explained is how PostgreSQL runs the query in one of its two ways: planned for these
+// arguments, or for any.
+func explained(t testing.TB, conn *pgx.Conn, mode, query string, arguments pgx.NamedArgs) node {
+	t.Helper()
+	numbered, values, err := arguments.RewriteQuery(t.Context(), conn, query, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var literals []string
+	for _, value := range values {
+		literals = append(literals, literal(value))
+	}
+	results, err := conn.PgConn().Exec(t.Context(), "deallocate all; set plan_cache_mode = "+mode+"; prepare explained as "+numbered+
+		"; explain (analyze, timing off, format json) execute explained ("+strings.Join(literals, ", ")+")").ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var plans []struct{ Plan node }
+	if err := json.Unmarshal(results[len(results)-1].Rows[0][0], &plans); err != nil {
+		t.Fatal(err)
+	}
+	return plans[0].Plan
+}
+
+// literal is an argument of a query as SQL writes it.
+func literal(argument any) string {
+	switch a := argument.(type) {
+	case *string:
+		if a != nil {
+			return "'" + *a + "'"
+		}
+	case *uuid.UUID:
+		if a != nil {
+			return "'" + a.String() + "'"
+		}
+	case *time.Time:
+		if a != nil {
+			return "'" + a.Format(time.RFC3339Nano) + "'"
+		}
+	case int:
+		return strconv.Itoa(a)
+	}
+	return "null"
+}
