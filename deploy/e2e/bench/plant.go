@@ -85,24 +85,24 @@ func (p *plant) drain(ctx context.Context) error {
 		factsQuery     = `select count(*) from facts`
 		deliveredQuery = `select count(*) from deliveries where state = 'delivered'`
 	)
-	err := p.await(ctx, "webhooks", 5*time.Millisecond, want, func() (int64, error) { return p.receiver.standing().sales, nil })
+	err := await(ctx, "webhooks", 5*time.Millisecond, want, func() (int64, error) { return p.receiver.standing().sales, nil })
 	if err != nil {
 		return err
 	}
-	err = p.await(ctx, "goal facts", 100*time.Millisecond, want, func() (int64, error) {
+	err = await(ctx, "goal facts", 100*time.Millisecond, want, func() (int64, error) {
 		return p.ground.number(ctx, "partilha_goals", factsQuery)
 	})
 	if err != nil {
 		return err
 	}
-	return p.await(ctx, "deliveries", 100*time.Millisecond, want, func() (int64, error) {
+	return await(ctx, "deliveries", 100*time.Millisecond, want, func() (int64, error) {
 		return p.ground.number(ctx, "partilha_webhooks", deliveredQuery)
 	})
 }
 
 // await looks every so often until count is at least want, and fails when it stands
 // still.
-func (p *plant) await(ctx context.Context, what string, every time.Duration, want int64, count func() (int64, error)) error {
+func await(ctx context.Context, what string, every time.Duration, want int64, count func() (int64, error)) error {
 	best, moved := int64(-1), time.Now()
 	for {
 		now, err := count()
