@@ -161,6 +161,8 @@ var parts = []part{
 	{"batch", true, "batches", measureBatch},
 	{"growth", true, "growth", measureGrowth},
 	{"neighbour", true, "neighbours", measureNeighbour},
+	{"alone", true, "the sales service alone", measureAlone},
+	{"overload", true, "overload", measureOverload},
 	{"latency", true, "latency", measureLatency},
 	{"chain", true, "the chain", measureChain},
 }
