@@ -7,6 +7,10 @@
 // process; what is measured runs in a child process of its own. Every measurement
 // counts its rows in the database and fails if they are not what was answered.
 //
+// Beside the sale path and the whole chain it measures the services that follow a sale,
+// each without the others, on a backlog of events or on tables that were loaded
+// beforehand. What takes longer than a minute or two is measured only if -parts names it.
+//
 // `bench soak` keeps the whole chain at full load for minutes and then counts every
 // sale, commission, goal fact and webhook.
 package main
@@ -36,6 +40,10 @@ type options struct {
 	clients    []int
 	rates      []int
 	sizes      []int
+	events     int
+	transfers  int
+	partners   int
+	facts      int
 	openFor    int
 	chainFor   int
 	writers    int
@@ -101,6 +109,10 @@ func parseOptions(name string, args []string) (o options, err error) {
 		listVar(flags, &o.clients, "clients", []int{1, 8, 64}, "`concurrencies` at which POST is measured")
 		listVar(flags, &o.rates, "rates", []int{100, 2000}, "`sales` a second of the latency measurements")
 		listVar(flags, &o.sizes, "sizes", []int{10_000, 1_000_000}, "`sales` that are there already where growth is measured; 20000000 takes long, and some 20 GB")
+		flags.IntVar(&o.events, "events", 30_000, "length of a backlog that the ledger books and goals count")
+		flags.IntVar(&o.transfers, "transfers", 10_000_000, "transfers in the books of which balances are read; 10000000 take minutes to load, and some 10 GB")
+		flags.IntVar(&o.partners, "partners", 1_000_000, "partners on the leaderboard")
+		flags.IntVar(&o.facts, "facts", 1_000_000, "past sales that a goal counts where backfill is measured")
 		flags.IntVar(&o.openFor, "latency-seconds", 10, "length of one measurement at a steady rate")
 		flags.IntVar(&o.chainFor, "chain-seconds", 10, "how long the whole chain is under load")
 		flags.IntVar(&o.writers, "writers", 1, "SALES_WRITERS of the sales service while it runs alone")
@@ -114,8 +126,10 @@ func parseOptions(name string, args []string) (o options, err error) {
 		return o, fmt.Errorf("%q is not understood; see %s -h", flags.Arg(0), name)
 	case o.minutes < 0 || name == "bench soak" && o.minutes == 0:
 		return o, errors.New("-minutes must be at least 1")
-	case name == "bench" && (o.rounds < 3 || min(o.seconds, o.openFor, o.chainFor, o.writers) < 1):
+	case name == "bench" && (o.rounds < 3 || min(o.seconds, o.openFor, o.chainFor, o.writers, o.events, o.transfers, o.partners, o.facts) < 1):
 		return o, errors.New("-rounds must be at least 3, and the other numbers at least 1")
+	case o.transfers%transfersEach != 0:
+		return o, fmt.Errorf("-transfers must be a multiple of %d", transfersEach)
 	}
 	for part := range strings.SplitSeq(o.parts, ",") {
 		if name == "bench" && !slices.Contains(partNames(), part) {
@@ -165,6 +179,11 @@ var parts = []part{
 	{"overload", true, "overload", measureOverload},
 	{"latency", true, "latency", measureLatency},
 	{"chain", true, "the chain", measureChain},
+	{"ledger", true, "the ledger", measureLedger},
+	{"goals", true, "goals", measureGoals},
+	{"balance", false, "balances", measureBalance},
+	{"leaderboard", false, "the leaderboard", measureLeaderboard},
+	{"backfill", false, "backfill", measureBackfill},
 }
 
 func partNames() (names []string) {
