@@ -162,7 +162,7 @@ func (p *plant) judge(ctx context.Context) (v verdict, err error) {
 	read(&v.outbox, salesDatabase, `select count(*) from outbox where name = 'sale.recorded'`)
 	read(&v.commissions, commissionsDatabase, `select count(*) from commissions`)
 	read(&v.facts, goalsDatabase, `select count(*) from facts`)
-	read(&v.progress, goalsDatabase, `select coalesce(sum(progress), 0)::bigint from totals`)
+	read(&v.progress, goalsDatabase, progressOfAllQuery)
 	read(&v.delivered, "partilha_webhooks", `select count(*) from deliveries where state = 'delivered'`)
 	same("sales", v.sales, want)
 	same("events of sales", v.outbox, want)
