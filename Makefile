@@ -42,7 +42,7 @@ $(TOOLS)/staticcheck: deploy/tools/go.mod
 tidy: ## bring every go.mod up to date
 	@for m in $(MODULES) deploy/tools; do (cd $$m && GOWORK=off go mod tidy); done
 
-bench: ## measure against the yardstick, in one run
+bench: ## measure against the yardstick, in one run of a quarter of an hour; what takes longer with BENCH="-parts balance,leaderboard,backfill"
 	@go run ./deploy/local/setup
 	go run ./deploy/e2e/bench $(BENCH)
 
