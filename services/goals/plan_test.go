@@ -12,7 +12,6 @@ import (
 	"partilha.dev/pkg/testkit"
 )
 
-
 var (
 	crowdTenant = uuid.MustParse("00000000-0000-7000-8000-000000000001")
 	crowdGoal   = uuid.MustParse("00000000-0000-7000-8000-000000000002")

@@ -210,7 +210,7 @@ func TestWhoComesAgainHasMissedNothingWhileTwoReplicasCount(t *testing.T) {
 		}
 	}()
 	for round := 0; !maps.Equal(s.state, want); round++ {
-		s.until("all is told", func() bool { return maps.Equal(s.state, want) || rand.IntN(6) == 0 })
+		s.until("all is told", func() bool { return maps.Equal(s.state, want) || rand.IntN(40) == 0 })
 		if s.leave(); round > 0 && s.resets > 0 {
 			t.Fatalf("what was told up to %s is forgotten already", s.lastID)
 		}
