@@ -62,6 +62,9 @@ func TestALeaderboardIsReadByIndexAndNoFurtherThanItsPage(t *testing.T) {
 	board := func(progress int64, after *uuid.UUID) pgx.NamedArgs {
 		return pgx.NamedArgs{"tenant_id": &crowdTenant, "goal_id": &crowdGoal, "period_start": &crowdStart, "progress": progress, "partner_id": after, "limit": limit}
 	}
+	one := func(partner *uuid.UUID) pgx.NamedArgs {
+		return pgx.NamedArgs{"tenant_id": &crowdTenant, "goal_id": &crowdGoal, "period_start": &crowdStart, "partner_id": partner}
+	}
 	for name, row := range map[string]struct {
 		query     string
 		arguments pgx.NamedArgs
@@ -71,8 +74,8 @@ func TestALeaderboardIsReadByIndexAndNoFurtherThanItsPage(t *testing.T) {
 		"a page in the middle":           {leaderboardQuery, board(30_001, partner(1)), 3 * limit},
 		"a page among many who tie":      {leaderboardQuery, board(100, partner(200)), 3 * limit},
 		"a page that leaves a large tie": {leaderboardQuery, board(101, partner(101)), 3 * limit},
-		"the rank of one partner": {onePlaceQuery, pgx.NamedArgs{
-			"tenant_id": &crowdTenant, "goal_id": &crowdGoal, "period_start": &crowdStart, "partner_id": &uuid.UUID{14: 0xC3, 15: 0x01}}, 100},
+		"the rank of a good partner":     {onePlaceQuery, one(&uuid.UUID{14: 0xC3, 15: 0x01}), 100},
+		"the rank of a usual partner":    {onePlaceQuery, one(&uuid.UUID{15: 0x02}), rows/2 + 10}, // half of all are better
 		// Ten of them, of which five have to count as far as the thousand and first who is better.
 		"the rows that have changed": {changesQuery, pgx.NamedArgs{
 			"tenant_id": &crowdTenant, "goal_id": &crowdGoal, "from": int64(49_900), "until": int64(49_910), "partner_id": &uuid.Nil, "period_start": &crowdStart, "limit": 500}, 6_000},
