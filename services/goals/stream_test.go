@@ -122,10 +122,20 @@ func (s *stream) take(event, data string) {
 // until takes events until what has been told fits.
 func (s *stream) until(what string, fits func() bool) {
 	s.t.Helper()
-	for !fits() {
-		if _, more := s.next(); !more {
-			s.t.Fatalf("the stream ends before %s; it has told %v", what, s.state)
+	for deadline := time.Now().Add(patience); !fits(); {
+		if _, more := s.next(); !more || time.Now().After(deadline) {
+			s.t.Fatalf("the stream goes on %t, and not %s; it has told %v", more, what, s.state)
 		}
+	}
+}
+
+// silent fails where something comes within four looks.
+func (s *stream) silent(while string) {
+	s.t.Helper()
+	select {
+	case line := <-s.lines:
+		s.t.Errorf("%s it tells %s", while, line)
+	case <-time.After(time.Second):
 	}
 }
 
@@ -248,12 +258,14 @@ func TestAChangeThatCommitsLateIsToldAllTheSame(t *testing.T) {
 	testkit.Eventually(t, patience, "the goal is listened to", func() bool {
 		return len(w.rows(`select goal_id::text from listened where since is not null`)) == 1
 	})
+	s.silent("while somebody counts who does not know that it listens")
 	unaware()
 	if s.begun(); s.state[partners[0].String()] != 1 {
 		t.Errorf("it begins with %v: what was counted meanwhile is missing", s.state)
 	}
 	late := count(partners[1])
 	count(partners[2])()
+	s.silent("while an older transaction is under way")
 	late()
 	s.until("both are told", func() bool { return s.state[partners[1].String()] == 1 && s.state[partners[2].String()] == 1 })
 }
