@@ -39,8 +39,8 @@ func (at standing) bytes() []byte {
 	return raw
 }
 
-// rank ranks the rows that follow upon the standing, in their order, and returns where
-// each of them stands.
+// rank gives the rows that follow upon the standing, in their order, their ranks and
+// positions.
 func (at standing) rank(rows []progressBody) {
 	for i := range rows {
 		at.Position++
