@@ -2,6 +2,7 @@ package testkit
 
 import (
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -42,11 +43,42 @@ func WalksAlong(t testing.TB, conn *pgx.Conn, query string, arguments pgx.NamedA
 	}
 }
 
+// LooksUp fails unless the query, planned for its arguments or for any, finds rows and reads
+// tables only by indexes whose names begin with one of these, at most so many rows of them
+// in all.
+func LooksUp(t testing.TB, conn *pgx.Conn, query string, arguments pgx.NamedArgs, most int, indexes ...string) {
+	t.Helper()
+	for _, mode := range []string{"force_custom_plan", "force_generic_plan"} {
+		read, plan := 0.0, explained(t, conn, mode, query, arguments)
+		plan.walk(func(n node) {
+			if !strings.HasSuffix(n.Type, "Scan") || n.Type == "Subquery Scan" || n.Type == "Function Scan" {
+				return
+			}
+			known := slices.ContainsFunc(indexes, func(index string) bool { return strings.HasPrefix(n.Index, index) })
+			if n.Type != "Index Scan" && n.Type != "Index Only Scan" || !known {
+				t.Errorf("%s: the plan has a %s of %s", mode, n.Type, n.Index)
+			}
+			for _, rows := range []json.Number{n.Rows, n.Removed} {
+				each, _ := rows.Float64()
+				loops, _ := n.Loops.Float64()
+				read += each * loops
+			}
+		})
+		if rows, _ := plan.Rows.Float64(); rows == 0 {
+			t.Errorf("%s: it finds nothing", mode)
+		}
+		if read > float64(most) {
+			t.Errorf("%s: it reads %.0f rows, %d at most are needed", mode, read, most)
+		}
+	}
+}
+
 // node is as much of a node of a plan as tests look at.
 type node struct {
 	Type    string      `json:"Node Type"`
 	Index   string      `json:"Index Name"`
 	Rows    json.Number `json:"Actual Rows"`
+	Loops   json.Number `json:"Actual Loops"`
 	Removed json.Number `json:"Rows Removed by Filter"`
 	Plans   []node      `json:"Plans"`
 }
@@ -100,6 +132,8 @@ func literal(argument any) string {
 		}
 	case int:
 		return strconv.Itoa(a)
+	case int64:
+		return strconv.FormatInt(a, 10)
 	}
 	return "null"
 }

@@ -49,8 +49,7 @@ func (p pipes) dial(path, key string) (net.Conn, *bufio.Reader) {
 	return client, bufio.NewReader(client)
 }
 
-// overPipes runs a test against Serve with a clock of its own; stop drains the server and
-// waits for its end.
+// overPipes runs a test against Serve with a clock of its own; stop has the server drain.
 func overPipes(t *testing.T, test func(s *shop, to pipes, stop func())) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -58,17 +57,10 @@ func overPipes(t *testing.T, test func(s *shop, to pipes, stop func())) {
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- Serve(ctx, to, s.handler) }()
-		stopped := false
-		stop := func() {
-			stopped = true
-			cancel()
-			if err := <-ended; err != nil {
-				t.Errorf("the server ends with %v", err)
-			}
-		}
-		test(s, to, stop)
-		if !stopped {
-			stop()
+		test(s, to, cancel)
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("the server ends with %v", err)
 		}
 	})
 }
@@ -149,7 +141,7 @@ func TestDrainingEndsWhoListensAtOnceAndWithAnAnswer(t *testing.T) {
 		_, answers := to.dial(news, s.key)
 		synctest.Wait()
 		begun := time.Now()
-		go stop()
+		stop()
 		response, err := http.ReadResponse(answers, nil)
 		if err != nil {
 			t.Fatal(err)

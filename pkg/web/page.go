@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"hash/crc32"
+	"slices"
 	"strconv"
 
 	"github.com/google/uuid"
@@ -21,12 +22,26 @@ const (
 type Page struct {
 	Limit int
 	After *uuid.UUID // the last id of the page before; nil for the first page
+	Place []byte     // where the page before ended; nil for the first page
 
 	pattern string
 }
 
+// FirstPage is the first page of another route's list, such as a stream begins with.
+func FirstPage(pattern string, limit int) Page { return Page{Limit: limit, pattern: pattern} }
+
 // Page reads limit and cursor from the query.
 func (c *Call) Page() (Page, error) {
+	page, err := c.PageOf(len(uuid.UUID{}))
+	if page.Place != nil {
+		page.After = new(uuid.UUID(page.Place))
+	}
+	return page, err
+}
+
+// PageOf is Page for a list that does not stand in the order of its rows' ids. Where one
+// of its pages ended, [CutAt] says in so many bytes.
+func (c *Call) PageOf(size int) (Page, error) {
 	page := Page{Limit: defaultLimit, pattern: c.endpoint.route.Pattern}
 	if text := c.queryValue("limit"); text != nil {
 		n, err := strconv.Atoi(*text)
@@ -36,33 +51,33 @@ func (c *Call) Page() (Page, error) {
 		page.Limit = n
 	}
 	if text := c.queryValue("cursor"); text != nil {
-		after, ok := page.open(*text)
+		place, ok := page.open(*text, size)
 		if !ok {
 			return page, fault.InvalidParameter("cursor", "must be the next_cursor of an earlier answer of this list")
 		}
-		page.After = &after
+		page.Place = place
 	}
 	return page, nil
 }
 
-// A cursor is the id of the last row and a checksum over it and the list that it is
+// A cursor is the place of the last row and a checksum over it and the list that it is
 // of, so that a damaged or foreign one is noticed.
-func (p Page) seal(id uuid.UUID) string {
-	raw := binary.BigEndian.AppendUint32(id[:], p.sum(id))
+func (p Page) seal(place []byte) string {
+	raw := binary.BigEndian.AppendUint32(slices.Clone(place), p.sum(place))
 	return base64.RawURLEncoding.EncodeToString(raw)
 }
 
-func (p Page) open(cursor string) (uuid.UUID, bool) {
+func (p Page) open(cursor string, size int) ([]byte, bool) {
 	raw, err := base64.RawURLEncoding.DecodeString(cursor)
-	if err != nil || len(raw) != 20 {
-		return uuid.Nil, false
+	if err != nil || len(raw) != size+crc32.Size {
+		return nil, false
 	}
-	id := uuid.UUID(raw[:16])
-	return id, p.seal(id) == cursor // in this one spelling
+	place := raw[:size:size]
+	return place, p.seal(place) == cursor // in this one spelling
 }
 
-func (p Page) sum(id uuid.UUID) uint32 {
-	return crc32.ChecksumIEEE(append([]byte(p.pattern), id[:]...))
+func (p Page) sum(place []byte) uint32 {
+	return crc32.ChecksumIEEE(append([]byte(p.pattern), place...))
 }
 
 // List is one page as it is answered.
@@ -74,13 +89,21 @@ type List[T any] struct {
 // Cut makes the answer from rows, of which the query fetched one more than the page
 // holds if there are more; id tells where a row stands.
 func Cut[T any](page Page, rows []T, id func(T) uuid.UUID) Answer {
+	return CutAt(page, rows, func(row T) []byte {
+		at := id(row)
+		return at[:]
+	})
+}
+
+// CutAt is Cut for a list of [Call.PageOf]; place tells where a row stands.
+func CutAt[T any](page Page, rows []T, place func(T) []byte) Answer {
 	list := List[T]{Data: rows}
 	if rows == nil {
 		list.Data = []T{}
 	}
 	if len(rows) > page.Limit {
 		list.Data = rows[:page.Limit]
-		cursor := page.seal(id(list.Data[page.Limit-1]))
+		cursor := page.seal(place(list.Data[page.Limit-1]))
 		list.NextCursor = &cursor
 	}
 	return Answer{Status: 200, Body: list}

@@ -113,7 +113,7 @@ func TestABadCursorIsRefused(t *testing.T) {
 			if damaged == cursor {
 				continue
 			}
-			if _, ok := (Page{pattern: "/api/v1/things"}).open(damaged); ok {
+			if _, ok := (Page{pattern: "/api/v1/things"}).open(damaged, 16); ok {
 				t.Errorf("%s passes for %s", damaged, cursor)
 			}
 		}

@@ -42,6 +42,8 @@ type Service struct {
 	handler http.Handler
 	keys    *auth.Copy
 	relay   *outbox.Relay
+
+	listeners *listeners
 }
 
 // New wires the service and reads the keys that its database remembers. It starts
@@ -52,6 +54,7 @@ func New(ctx context.Context, _ Config, deps service.Deps) (*Service, error) {
 		return nil, err
 	}
 	s := &Service{deps: deps, relay: outbox.NewRelay(deps.Pool, deps.Bus, bus.Goals, deps.Log)}
+	s.listeners = newListeners(s)
 	if s.keys, err = auth.NewCopy(ctx, deps.Pool, deps.Bus, deps.Log, deps.Now); err != nil {
 		return nil, fmt.Errorf("load keys: %w", err)
 	}
@@ -69,9 +72,10 @@ func New(ctx context.Context, _ Config, deps service.Deps) (*Service, error) {
 // Handler answers the goals, their progress, and the system's own addresses.
 func (s *Service) Handler() http.Handler { return s.handler }
 
-// Run counts sales, publishes events and follows the keys until ctx ends.
+// Run counts sales, publishes events, follows the keys and tells whoever listens what
+// changes, until ctx ends.
 func (s *Service) Run(ctx context.Context) error {
-	return service.RunAll(ctx, s.keys.Run, s.relay.Run, s.deps.Consume(s.Consumers()))
+	return service.RunAll(ctx, s.keys.Run, s.relay.Run, s.listeners.run, s.deps.Consume(s.Consumers()))
 }
 
 // Consumers are what the service listens to.

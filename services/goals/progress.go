@@ -1,8 +1,6 @@
 package goals
 
 import (
-	"context"
-	"fmt"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -11,9 +9,6 @@ import (
 	"github.com/shopspring/decimal"
 
 	"partilha.dev/pkg/event"
-	"partilha.dev/pkg/fault"
-	"partilha.dev/pkg/postgres"
-	"partilha.dev/pkg/web"
 )
 
 // progressBody is how far one partner has come in one period.
@@ -27,98 +22,53 @@ type progressBody struct {
 	Percent     jsontext.Value `json:"percent"`
 	Reached     bool           `json:"reached"`
 	ReachedAt   *time.Time     `json:"reached_at"`
-	Rank        int64          `json:"rank"`
+	Rank        *int64         `json:"rank"` // nil: not known
+
+	position int64 // on the leaderboard, where no two share one; from 1
 }
 
-func (s *Service) listProgress(call *web.Call) (web.Answer, error) {
-	id, err := call.PathID("goal_id")
-	if err != nil {
-		return web.Answer{}, err
-	}
-	if err := call.Query("limit", "cursor", "partner_id", "period_start"); err != nil {
-		return web.Answer{}, err
-	}
-	page, err := call.Page()
-	if err != nil {
-		return web.Answer{}, err
-	}
-	partner, err := call.QueryID("partner_id")
-	if err != nil {
-		return web.Answer{}, err
-	}
-	start, err := call.QueryTime("period_start")
-	if err != nil {
-		return web.Answer{}, err
-	}
-	g, err := s.find(call.Context(), call.Tenant(), id)
-	if err != nil {
-		return web.Answer{}, err
-	}
-	if start == nil {
-		if start, err = g.presentStart(s.deps.Now()); err != nil {
-			return web.Answer{}, err
-		}
-	}
-	rows, err := s.leaderboard(call.Context(), g, *start, partner, page)
-	if err != nil {
-		return web.Answer{}, err
-	}
-	return web.Cut(page, rows, func(row progressBody) uuid.UUID { return row.PartnerID }), nil
+// progressOf is how a partner of whom nothing has counted yet stands in a period of the goal.
+func (g *goal) progressOf(partner uuid.UUID, in span) progressBody {
+	body := progressBody{GoalID: g.id, PartnerID: partner, PeriodStart: in.start, PeriodEnd: in.end}
+	body.setProgress(g, 0)
+	return body
 }
 
-// presentStart is the start of the goal's period at the instant now.
-func (g *goal) presentStart(now time.Time) (*time.Time, error) {
+func (b *progressBody) setProgress(g *goal, progress int64) {
+	b.Progress, b.Target, b.Percent = g.metric.quantity(progress), g.metric.quantity(g.target), percentOf(progress, g.target)
+}
+
+// progressColumns are of a total t and, where it has been reached, of its row r.
+const progressColumns = `t.partner_id, t.period_start, t.period_end, t.progress, r.reached_at`
+
+// scanProgress reads rows of progressColumns and a rank, all of one goal.
+func (g *goal) scanProgress(row pgx.CollectableRow) (progressBody, error) {
+	body := progressBody{GoalID: g.id}
+	var progress int64
+	err := row.Scan(&body.PartnerID, &body.PeriodStart, &body.PeriodEnd, &progress, &body.ReachedAt, &body.Rank)
+	body.setProgress(g, progress)
+	body.Reached = body.ReachedAt != nil
+	return body, err
+}
+
+// joinReached adds to a total t when it was reached.
+const joinReached = `
+left join reached r on r.tenant_id = t.tenant_id and r.goal_id = t.goal_id and r.partner_id = t.partner_id and r.period_start = t.period_start`
+
+// nearRank is the rank of a total t, or null where more than a thousand are better: no
+// more entries of the index are counted for it than that.
+const nearRank = `
+	(select case when count(*) <= 1000 then count(*) + 1 end from (
+		select from totals b where b.tenant_id = t.tenant_id and b.goal_id = t.goal_id and b.period_start = t.period_start and b.progress > t.progress
+		limit 1001) as better)`
+
+// presentSpan is the period of the goal at the instant now.
+func (g *goal) presentSpan(now time.Time) (span, error) {
 	c, err := newCalendar(g)
 	if err != nil {
-		return nil, err
+		return span{}, err
 	}
-	start := c.spanOf(now).start
-	return &start, nil
-}
-
-const knownPlaceQuery = `
-select exists (
-	select from totals where tenant_id = $1 and goal_id = $2 and period_start = $3 and partner_id = $4)`
-
-const leaderboardQuery = `
-select best.partner_id, best.period_end, best.progress, best.rank, r.reached_at
-from (
-	select partner_id, period_end, progress, rank() over (order by progress desc) as rank
-	from totals where tenant_id = $1 and goal_id = $2 and period_start = $3) as best
-left join reached r on r.tenant_id = $1 and r.goal_id = $2 and r.partner_id = best.partner_id and r.period_start = $3
-left join totals after on after.tenant_id = $1 and after.goal_id = $2 and after.partner_id = $5 and after.period_start = $3
-where ($4::uuid is null or best.partner_id = $4)
-	and ($5::uuid is null or best.progress < after.progress or best.progress = after.progress and best.partner_id > $5)
-order by best.progress desc, best.partner_id limit $6`
-
-// leaderboard returns one row more than the page holds, if there are more. The page
-// begins behind the place at which the last partner of the page before stands now.
-func (s *Service) leaderboard(ctx context.Context, g *goal, start time.Time, partner *uuid.UUID, page web.Page) ([]progressBody, error) {
-	if page.After != nil {
-		var known bool
-		if err := s.deps.Pool.QueryRow(ctx, knownPlaceQuery, g.tenantID, g.id, start, page.After).Scan(&known); err != nil {
-			return nil, postgres.Explain(fmt.Errorf("find the cursor's place: %w", err))
-		}
-		if !known {
-			return nil, fault.InvalidParameter("cursor", "must be the next_cursor of an earlier answer of this list, with the same filters")
-		}
-	}
-	rows, err := s.deps.Pool.Query(ctx, leaderboardQuery, g.tenantID, g.id, start, partner, page.After, page.Limit+1)
-	if err != nil {
-		return nil, postgres.Explain(fmt.Errorf("read progress: %w", err))
-	}
-	board, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (progressBody, error) {
-		body := progressBody{GoalID: g.id, PeriodStart: start, Target: g.metric.quantity(g.target)}
-		var progress int64
-		err := row.Scan(&body.PartnerID, &body.PeriodEnd, &progress, &body.Rank, &body.ReachedAt)
-		body.Progress, body.Percent = g.metric.quantity(progress), percentOf(progress, g.target)
-		body.Reached = body.ReachedAt != nil
-		return body, err
-	})
-	if err != nil {
-		return nil, postgres.Explain(fmt.Errorf("read progress: %w", err))
-	}
-	return board, nil
+	return c.spanOf(now), nil
 }
 
 // percentOf is progress in percent of the target as a JSON number with at most two

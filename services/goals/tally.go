@@ -108,11 +108,13 @@ func tally(goals []goal, sales []fact) ([]addition, error) {
 }
 
 const addToTotalsStatement = `
-insert into totals as t (tenant_id, goal_id, partner_id, period_start, period_end, progress)
-select * from unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::timestamptz[], $5::timestamptz[], $6::bigint[])
-on conflict (tenant_id, goal_id, partner_id, period_start) do update
-set progress = t.progress + excluded.progress
-returning tenant_id, goal_id, partner_id, period_start, progress`
+with added as (
+	insert into totals as t (tenant_id, goal_id, partner_id, period_start, period_end, progress)
+	select * from unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::timestamptz[], $5::timestamptz[], $6::bigint[])
+	on conflict (tenant_id, goal_id, partner_id, period_start) do update
+	set progress = t.progress + excluded.progress
+	returning tenant_id, goal_id, partner_id, period_start, progress),` + tellListeners + `
+select tenant_id, goal_id, partner_id, period_start, progress from added`
 
 // addToTotals adds what is sorted by place, which is the order in which every
 // transaction locks totals. It returns the places whose progress came up to the

@@ -333,3 +333,17 @@ func ids(n int) []uuid.UUID {
 	}
 	return made
 }
+
+// moments is what a query with one column of times returns.
+func (w *world) moments(query string) []time.Time {
+	w.t.Helper()
+	rows, err := w.pool.Query(w.t.Context(), query)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	found, err := pgx.CollectRows(rows, pgx.RowTo[time.Time])
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return found
+}

@@ -127,6 +127,7 @@ func (o *operation) example(t *testing.T) object {
 // parameter is a documented parameter.
 type parameter struct {
 	name, in, format string
+	required         bool
 	schema           any
 }
 
@@ -136,10 +137,20 @@ func (o *operation) parameters() (all []parameter) {
 		_, p := o.doc.follow("", node)
 		_, schema := o.doc.follow("", p["schema"])
 		format, _ := schema["format"].(string)
-		all = append(all, parameter{p["name"].(string), p["in"].(string), format, schema})
+		required, _ := p["required"].(bool)
+		all = append(all, parameter{p["name"].(string), p["in"].(string), format, required, schema})
 	}
 	return all
 }
+
+// streams tells whether the operation is answered by events that do not end.
+func (o *operation) streams() bool {
+	_, response := o.response(200)
+	content, _ := response["content"].(map[string]any)
+	return content[mediaEvents] != nil
+}
+
+const mediaEvents = "text/event-stream"
 
 // byOperator tells whether the operation is for whoever runs the platform.
 func (o *operation) byOperator() bool {
@@ -210,6 +221,12 @@ func (o *operation) checkBody(status int, body []byte) error {
 		return fmt.Errorf("the status %d is not documented", status)
 	}
 	content, _ := response["content"].(map[string]any)
+	if content[mediaEvents] != nil {
+		if !eventPattern.Match(body) {
+			return fmt.Errorf("these are no events: %s", body)
+		}
+		return nil
+	}
 	if content["application/json"] == nil {
 		if len(body) > 0 {
 			return fmt.Errorf("a %d has no documented body, and is answered %s", status, body)
@@ -226,6 +243,9 @@ func (o *operation) checkBody(status int, body []byte) error {
 	}
 	return schema.Validate(value)
 }
+
+// eventPattern is what a stream of events is: blocks of lines, each with data of JSON.
+var eventPattern = regexp.MustCompile(`^((id: \d+\n)?event: [a-z]+\ndata: \{.*\}\n\n)+$`)
 
 // fragment writes a pointer as part of a URL.
 func fragment(pointer string) string {

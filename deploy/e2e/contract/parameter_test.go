@@ -48,8 +48,12 @@ type wrongParameter struct{ name, address string }
 // way that its schema implies.
 func (w *world) wrongParameters(o *operation) (all []wrongParameter) {
 	w.t.Helper()
-	right := w.address(o)
-	ask := func(name, query string) { all = append(all, wrongParameter{name, right + "?" + query}) }
+	ask := func(name, query string) {
+		needed, _ := url.ParseQuery(strings.TrimPrefix(w.query(o, w.known), "?"))
+		needed.Del(name)
+		address, _, _ := strings.Cut(w.address(o), "?")
+		all = append(all, wrongParameter{name, address + "?" + strings.TrimPrefix(needed.Encode()+"&"+query, "&")})
+	}
 	for _, p := range o.parameters() {
 		s, err := o.doc.shape(p.schema)
 		if err != nil {
@@ -70,9 +74,13 @@ func (w *world) wrongParameters(o *operation) (all []wrongParameter) {
 				ids := maps.Clone(w.known)
 				ids[p.name] = url.PathEscape(value)
 				all = append(all, wrongParameter{p.name, w.addressWith(o, ids)})
+			case "header": // what is none of ours is as good as none
 			default:
 				w.t.Fatalf("%s: no wrong values are known for %s, which is in the %s", o, p.name, p.in)
 			}
+		}
+		if p.in == "query" && p.required {
+			ask(p.name, "")
 		}
 		if p.in == "query" {
 			ask(p.name, p.name+"=%ff")

@@ -173,7 +173,13 @@ func (p *platform) call(s *running, o *operation, r request) reply {
 		h.Header.Add(r.headers[i], r.headers[i+1])
 	}
 	recorder := httptest.NewRecorder()
-	s.handler.ServeHTTP(recorder, h)
+	var w http.ResponseWriter = recorder
+	if o.streams() {
+		ctx, leave := context.WithTimeout(h.Context(), patience)
+		defer leave()
+		w, h = &listening{recorder, leave}, h.WithContext(ctx)
+	}
+	s.handler.ServeHTTP(w, h)
 	answer := recorder.Result()
 	raw, err := io.ReadAll(answer.Body)
 	if err != nil {
@@ -191,6 +197,18 @@ func (p *platform) call(s *running, o *operation, r request) reply {
 	}
 	p.seen[fmt.Sprint(o, " ", got.status)] = true
 	return got
+}
+
+// listening is a caller who leaves with the first event.
+type listening struct {
+	*httptest.ResponseRecorder
+	leave func()
+}
+
+func (l *listening) Flush() {
+	if l.ResponseRecorder.Flush(); l.Body.Len() > 0 {
+		l.leave()
+	}
 }
 
 // every calls f for each operation of each service.

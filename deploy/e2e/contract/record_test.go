@@ -13,7 +13,7 @@ import (
 )
 
 // volatile is what changes while nothing is recorded.
-var volatile = []string{"outbox_pending", "outbox_stream", "outbox_drained"}
+var volatile = []string{"outbox_pending", "outbox_stream", "outbox_drained", "listened", "changes"}
 
 // content is all that is recorded, by service and table, except when a key was last used.
 func (p *platform) content() map[string]string {

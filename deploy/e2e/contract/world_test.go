@@ -3,6 +3,7 @@ package contract
 import (
 	"encoding/json"
 	"fmt"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -166,7 +167,7 @@ func (w *world) learn(got reply) {
 func (w *world) unknown(o *operation) (names []string) {
 	w.t.Helper()
 	for _, p := range o.parameters() {
-		if p.in == "path" && w.known[p.name] == "" {
+		if (p.in == "path" || p.in == "query" && p.required) && w.known[p.name] == "" {
 			names = append(names, p.name)
 		}
 	}
@@ -193,7 +194,8 @@ func (w *world) unknownIn(tree any) (names []string) {
 	return names
 }
 
-// address is the operation's path with the tenant's own ids in it.
+// address is the operation's path with the tenant's own ids in it, and with the
+// parameters that it needs.
 func (w *world) address(o *operation) string {
 	return w.addressWith(o, w.known)
 }
@@ -205,7 +207,21 @@ func (w *world) addressWith(o *operation, ids map[string]string) string {
 			path = strings.ReplaceAll(path, "{"+p.name+"}", ids[p.name])
 		}
 	}
-	return path
+	return path + w.query(o, ids)
+}
+
+// query has the parameters without which the operation cannot be asked.
+func (w *world) query(o *operation, ids map[string]string) string {
+	values := url.Values{}
+	for _, p := range o.parameters() {
+		if p.in == "query" && p.required {
+			values.Set(p.name, ids[p.name])
+		}
+	}
+	if len(values) == 0 {
+		return ""
+	}
+	return "?" + values.Encode()
 }
 
 func (w *world) request(o *operation, body string) request {

@@ -1,0 +1,152 @@
+package goals
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"partilha.dev/pkg/web"
+)
+
+const (
+	mediaEvents = "text/event-stream"
+	beatEvery   = 15 * time.Second
+	resetRows   = 100 // of the leaderboard, with which a stream begins
+)
+
+// streamProgress answers GET /api/v1/goals/{goal_id}/progress/stream: events for as long
+// as the caller listens.
+func (s *Service) streamProgress(call *web.Call) (web.Answer, error) {
+	id, err := call.PathID("goal_id")
+	if err != nil {
+		return web.Answer{}, err
+	}
+	if err := call.Query(); err != nil {
+		return web.Answer{}, err
+	}
+	g, err := s.find(call.Context(), call.Tenant(), id)
+	if err != nil {
+		return web.Answer{}, err
+	}
+	return web.Answer{
+		Status: http.StatusOK,
+		Header: map[string]string{"Cache-Control": "no-store", "X-Accel-Buffering": "no"}, // the second is for proxies that would collect it
+		Stream: &web.Stream{Type: mediaEvents, Live: true, Write: func(to io.Writer) error {
+			return s.tell(call, g, lastEvent(call.Header), to)
+		}},
+	}, nil
+}
+
+// lastEvent is the horizon that the caller has come to, or nil for one that begins anew.
+// What cannot be an id of ours is none.
+func lastEvent(header http.Header) *int64 {
+	id, err := strconv.ParseInt(header.Get("Last-Event-ID"), 10, 64)
+	if err != nil || id < 1 {
+		return nil
+	}
+	return &id
+}
+
+// tell writes what happens to the goal until the call is over.
+func (s *Service) tell(call *web.Call, g *goal, from *int64, to io.Writer) error {
+	l := s.listeners.join(g, from)
+	defer s.listeners.leave(g, l)
+	beat := time.NewTicker(beatEvery)
+	defer beat.Stop()
+	for {
+		var err error
+		select {
+		case <-call.Over():
+			return nil
+		case n, open := <-l.news:
+			if !open {
+				_, err = fmt.Fprintf(to, ": %s\n\n", l.dropped)
+				return err
+			}
+			err = s.deliver(call.Context(), g, n, to)
+		case <-beat.C:
+			err = writeBeat(to, s.listeners.heard(g, l))
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// deliver writes one of a listener's news.
+func (s *Service) deliver(ctx context.Context, g *goal, n news, to io.Writer) error {
+	switch {
+	case n.frame != nil:
+		_, err := to.Write(n.frame)
+		return err
+	case n.from != nil && *n.from <= n.horizon:
+		whole, err := s.eachChange(ctx, g, *n.from, n.horizon, func(rows []progressBody) error {
+			frame, err := changedFrame(rows, n.horizon)
+			if err == nil && len(frame) > 0 {
+				_, err = to.Write(frame)
+			}
+			return err
+		})
+		if err != nil || whole {
+			return err
+		}
+	}
+	frame, err := s.resetFrame(ctx, g, n.horizon)
+	if err != nil {
+		return err
+	}
+	_, err = to.Write(frame)
+	return err
+}
+
+// changedFrame is an event for each row. The last one of a look bears its horizon as id:
+// whoever has that has all.
+func changedFrame(rows []progressBody, horizon int64) ([]byte, error) {
+	var frame bytes.Buffer
+	for i, row := range rows {
+		raw, err := json.Marshal(row)
+		if err != nil {
+			return nil, fmt.Errorf("write a changed row: %w", err)
+		}
+		if i == len(rows)-1 && len(rows) < changesAtOnce {
+			fmt.Fprintf(&frame, "id: %d\n", horizon)
+		}
+		fmt.Fprintf(&frame, "event: progress\ndata: %s\n\n", raw)
+	}
+	return frame.Bytes(), nil
+}
+
+// resetFrame is an event with the first page of the leaderboard as it is now, in place
+// of all that was told before.
+func (s *Service) resetFrame(ctx context.Context, g *goal, horizon int64) ([]byte, error) {
+	present, err := g.presentSpan(s.deps.Now())
+	if err != nil {
+		return nil, err
+	}
+	page, err := s.leaderboard(ctx, g, top(g.id, present.start), web.FirstPage(progressPattern, resetRows))
+	if err != nil {
+		return nil, err
+	}
+	raw, err := json.Marshal(page.Body)
+	if err != nil {
+		return nil, fmt.Errorf("write the leaderboard: %w", err)
+	}
+	return fmt.Appendf(nil, "id: %d\nevent: reset\ndata: %s\n\n", horizon, raw), nil
+}
+
+// writeBeat shows that the stream lives, and moves its id on where nothing happens, so
+// that it can be resumed after a long silence.
+func writeBeat(to io.Writer, horizon int64) error {
+	beat := ": nothing new\n\n"
+	if horizon > 0 {
+		beat = fmt.Sprintf(": nothing new\nid: %d\n\n", horizon)
+	}
+	_, err := io.WriteString(to, beat)
+	return err
+}
