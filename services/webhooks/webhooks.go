@@ -45,6 +45,7 @@ var Migrations = []postgres.Schema{bus.Schema, auth.Schema, {
 		{Table: "events", Days: keepDays, KeepWhile: stillPendingQuery},
 		{Table: "deliveries", Days: keepDays, KeepWhile: stillPendingQuery},
 		{Table: "attempts", Days: keepDays, KeepWhile: stillPendingQuery},
+		{Table: "day_totals", Days: keepDays, KeepWhile: stillPendingQuery},
 	},
 }}
 
@@ -80,6 +81,7 @@ type Service struct {
 	sealer     *sealer
 	dispatcher *dispatcher
 	sweeper    *sweeper
+	replayer   *replayer
 }
 
 // New wires the service. It reads the keys that its database remembers and makes sure
@@ -114,6 +116,7 @@ func New(ctx context.Context, config Config, deps service.Deps) (*Service, error
 	sender := newSender(policy, config.Timeout, net.DefaultResolver.LookupNetIP)
 	s.dispatcher = newDispatcher(deps, sealer, sender, config.Concurrency)
 	s.sweeper = &sweeper{deps: deps, lanes: s.dispatcher.lanes, lease: config.Lease}
+	s.replayer = &replayer{deps: deps, lanes: s.dispatcher.lanes, kept: s.oldestKept}
 	api, err := web.API{
 		Document: doc, Routes: s.routes(), Keys: s.keys,
 		Limiter: deps.Limiter, Log: deps.Log, Now: deps.Now,
@@ -154,5 +157,5 @@ func (s *Service) Handler() http.Handler { return s.handler }
 // Run hears events, sends them and follows the keys until ctx ends. It returns after
 // the attempts under way by then have ended and their outcomes are recorded.
 func (s *Service) Run(ctx context.Context) error {
-	return service.RunAll(ctx, s.keys.Run, s.deps.Consume(s.Consumers()), s.dispatcher.run, s.sweeper.run)
+	return service.RunAll(ctx, s.keys.Run, s.deps.Consume(s.Consumers()), s.dispatcher.run, s.sweeper.run, s.replayer.run)
 }
