@@ -15,7 +15,6 @@ import (
 
 	"partilha.dev/pkg/event"
 	"partilha.dev/pkg/fault"
-	"partilha.dev/pkg/postgres"
 	"partilha.dev/pkg/web"
 )
 
@@ -48,7 +47,7 @@ func (s *Service) listEvents(call *web.Call) (web.Answer, error) {
 	if err != nil {
 		return web.Answer{}, err
 	}
-	found, err := s.feed(call.Context(), call.Tenant(), wanted)
+	found, err := s.feed(call, wanted)
 	if err != nil {
 		return web.Answer{}, err
 	}
@@ -115,13 +114,30 @@ func queryWait(call *web.Call) (time.Duration, error) {
 }
 
 // feed reads the piece of the tenant's feed that is asked for. Where there is nothing to
-// tell it waits for that; where nothing comes it answers an empty piece.
-func (s *Service) feed(ctx context.Context, tenant uuid.UUID, wanted feedRequest) (feedPage, error) {
-	from, err := s.place(ctx, tenant, wanted.after)
-	if err != nil {
-		return feedPage{}, err
+// tell it waits for that; where nothing comes it answers an empty piece. While it waits it
+// holds no connection to the database.
+func (s *Service) feed(call *web.Call, wanted feedRequest) (feedPage, error) {
+	timer := time.NewTimer(wanted.wait)
+	defer timer.Stop()
+	after := wanted.after
+	for {
+		from, err := s.place(call.Context(), call.Tenant(), after)
+		if err != nil {
+			return feedPage{}, err
+		}
+		page, err := s.read(call.Context(), call.Tenant(), from, wanted)
+		if err != nil || len(page.Data) > 0 || wanted.wait == 0 {
+			return page, err
+		}
+		select {
+		case <-s.watch.beyond(call.Over(), call.Tenant(), page.Position):
+			after = page.NextCursor
+		case <-timer.C:
+			return page, nil
+		case <-call.Over():
+			return page, nil
+		}
 	}
-	return s.read(ctx, tenant, from, wanted)
 }
 
 // place is where in a tenant's feed a reader stands.
@@ -178,7 +194,7 @@ func (s *Service) lost(ctx context.Context, tenant uuid.UUID) error {
 	if err != nil {
 		return fmt.Errorf("find the beginning of the feed: %w", err)
 	}
-	top, err := s.tops(ctx, []uuid.UUID{tenant})
+	top, err := topsOf(ctx, s.deps.Pool, []uuid.UUID{tenant})
 	if err != nil {
 		return err
 	}
@@ -188,42 +204,22 @@ func (s *Service) lost(ctx context.Context, tenant uuid.UUID) error {
 	return fault.New(fault.Invalid, "cursor_expired", "this event is older than events are kept; read from the beginning, without after")
 }
 
-const topsQuery = `select tenant_id, position from tenants where tenant_id = any($1::uuid[])`
-
-// tops returns the position of the newest event of each tenant that has one.
-func (s *Service) tops(ctx context.Context, tenants []uuid.UUID) (map[uuid.UUID]int64, error) {
-	rows, err := s.deps.Pool.Query(ctx, topsQuery, tenants)
-	if err != nil {
-		return nil, fmt.Errorf("look for new events: %w", postgres.Explain(err))
-	}
-	tops := map[uuid.UUID]int64{}
-	var tenant uuid.UUID
-	var top int64
-	_, err = pgx.ForEachRow(rows, []any{&tenant, &top}, func() error {
-		tops[tenant] = top
-		return nil
-	})
-	if err != nil {
-		return nil, fmt.Errorf("look for new events: %w", postgres.Explain(err))
-	}
-	return tops, nil
-}
-
 // Each reads along an index of each day that is kept, however many events come between
-// those that are wanted. What is newer than @top is left to the next answer, so that the
-// place up to which the feed was read is known.
+// those that are wanted. What is newer than $3 is left to the next answer, so that the
+// place up to which the feed was read is known. The rows that are compared name the index
+// of names: that of positions, which PostgreSQL would take for as good, cannot serve them.
 const (
 	feedQuery = `
 select position, event_id, body from events
-where tenant_id = @tenant_id and position > @position and position <= @top
-order by position limit @limit`
+where tenant_id = $1 and position > $2 and position <= $3
+order by position limit $4`
 
 	feedOfTypesQuery = `
-select next.* from unnest(@types::text[]) as wanted (name) cross join lateral (
+select next.* from unnest($5::text[]) as wanted (name) cross join lateral (
 	select position, event_id, body from events
-	where tenant_id = @tenant_id and name = wanted.name and position > @position and position <= @top
-	order by position limit @limit) next
-order by position limit @limit`
+	where tenant_id = $1 and (name, position) > (wanted.name, $2) and (name, position) <= (wanted.name, $3)
+	order by name, position limit $4) next
+order by position limit $4`
 )
 
 // feedRow is one event of the feed.
@@ -246,17 +242,11 @@ func (s *Service) read(ctx context.Context, tenant uuid.UUID, from place, wanted
 	if from.position == from.top {
 		return page, nil
 	}
-	query := feedQuery
+	query, args := feedQuery, []any{tenant, from.position, from.top, wanted.limit}
 	if wanted.types != nil {
-		query = feedOfTypesQuery
+		query, args = feedOfTypesQuery, append(args, wanted.types)
 	}
-	var rows []feedRow
-	err := lookUp(ctx, s.deps.Pool, query, pgx.NamedArgs{
-		"tenant_id": tenant, "position": from.position, "top": from.top, "limit": wanted.limit, "types": wanted.types,
-	}, func(found pgx.Rows) (err error) {
-		rows, err = pgx.CollectRows(found, scanFeedRow)
-		return err
-	})
+	rows, err := runPlanned(ctx, s.deps.Pool, scanFeedRow, query, args...)
 	if err != nil {
 		return feedPage{}, fmt.Errorf("read the feed: %w", err)
 	}

@@ -82,6 +82,7 @@ type Service struct {
 	dispatcher *dispatcher
 	sweeper    *sweeper
 	replayer   *replayer
+	watch      *watch
 }
 
 // New wires the service. It reads the keys that its database remembers and makes sure
@@ -116,6 +117,7 @@ func New(ctx context.Context, config Config, deps service.Deps) (*Service, error
 	sender := newSender(policy, config.Timeout, net.DefaultResolver.LookupNetIP)
 	s.dispatcher = newDispatcher(deps, sealer, sender, config.Concurrency)
 	s.sweeper = &sweeper{deps: deps, lanes: s.dispatcher.lanes, lease: config.Lease}
+	s.watch = newWatch(deps.Pool, deps.Log)
 	s.replayer = &replayer{deps: deps, lanes: s.dispatcher.lanes, kept: s.oldestKept}
 	api, err := web.API{
 		Document: doc, Routes: s.routes(), Keys: s.keys,
