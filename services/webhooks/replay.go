@@ -44,7 +44,7 @@ type replay struct {
 	From       openapi.Time   `json:"from"`
 	To         openapi.Time   `json:"to"`
 	Statuses   []string       `json:"statuses"`
-	Events     []string       `json:"events"` // null: all
+	Events     *[]string      `json:"events"` // null: all
 	Status     string         `json:"status"`
 	Progress   replayProgress `json:"progress"`
 	CreatedAt  openapi.Time   `json:"created_at"`
@@ -146,7 +146,7 @@ func (s *Service) addReplay(ctx context.Context, tenant, endpointID uuid.UUID, w
 		case err != nil:
 			return err
 		case endpoint.Status != statusEnabled:
-			return fault.New(fault.Conflict, "invalid_transition", "this endpoint is disabled; enable it first")
+			return fault.New(fault.Rule, "rule_violated", "this endpoint is disabled; enable it first")
 		}
 		var running int
 		if err := tx.QueryRow(ctx, runningReplaysQuery, tenant).Scan(&running); err != nil {

@@ -3,6 +3,7 @@ package webhooks
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -102,7 +103,7 @@ func TestAReplaySendsAWindowAgainThatDidNotArrive(t *testing.T) {
 		}
 		before := in.count()
 		made := k.replay(s, who, endpoint, start.Add(time.Duration(c.from)*time.Hour), start.Add(time.Duration(c.to)*time.Hour), c.more)
-		if made.Progress.Total != len(want) || made.Progress.Done != 0 || made.Status != replayRunning || made.EndedAt != nil {
+		if made.Progress.Total != len(want) || made.Progress.Done != 0 || made.Status != replayRunning || made.EndedAt != nil || (made.Events == nil) == strings.Contains(c.more, "events") {
 			t.Errorf("%s: %+v, want %d in all", c.name, made, len(want))
 		}
 		now := k.ended(s, who, endpoint, made.ReplayID)
@@ -151,7 +152,7 @@ func TestAReplayIsAskedForRightly(t *testing.T) {
 	k.ask(s, stranger, "POST", replayPath(endpoint), whole).refused(404, "not_found")
 
 	k.exec("update endpoints set disabled_reason = 'a test'")
-	k.ask(s, who, "POST", replayPath(endpoint), whole).refused(409, "invalid_transition")
+	k.ask(s, who, "POST", replayPath(endpoint), whole).refused(422, "rule_violated")
 	k.exec("update endpoints set disabled_reason = null")
 	var first wireReplay
 	for i := range maxReplays {
