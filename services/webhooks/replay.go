@@ -118,6 +118,9 @@ const (
 
 	runningReplaysQuery = `select count(*) from replays where tenant_id = $1 and state = 'running'`
 
+	// What has ended long ago makes room when another begins.
+	forgetReplaysStatement = `delete from replays where tenant_id = $1 and ended_at < $2`
+
 	addReplayStatement = `
 insert into replays (tenant_id, replay_id, endpoint_id, from_time, to_time, statuses, events, reached, total, created_at)
 values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
@@ -147,6 +150,9 @@ func (s *Service) addReplay(ctx context.Context, tenant, endpointID uuid.UUID, w
 			return err
 		case endpoint.Status != statusEnabled:
 			return fault.New(fault.Rule, "rule_violated", "this endpoint is disabled; enable it first")
+		}
+		if _, err := tx.Exec(ctx, forgetReplaysStatement, tenant, s.oldestKept()); err != nil {
+			return fmt.Errorf("forget old replays: %w", err)
 		}
 		var running int
 		if err := tx.QueryRow(ctx, runningReplaysQuery, tenant).Scan(&running); err != nil {

@@ -126,6 +126,13 @@ func TestAReplaySendsAWindowAgainThatDidNotArrive(t *testing.T) {
 	if elsewhere.count() != 0 {
 		t.Error("another endpoint is sent something")
 	}
+	k.exec("update replays set ended_at = ended_at - interval '40 days' where done = 0")
+	if last := k.replay(s, who, endpoint, start, start.Add(time.Hour), ""); k.ended(s, who, endpoint, last.ReplayID).Progress.Done != 0 {
+		t.Error("an hour of which all is delivered is sent again")
+	}
+	if n := k.count("select count(*) from replays"); n != 5 {
+		t.Errorf("%d replays are remembered, want 5 without one of long ago", n)
+	}
 	var page struct{ Data []wireReplay }
 	k.ask(s, who, "GET", replayPath(endpoint)+"s?limit=3", "").must(200, &page)
 	if len(page.Data) != 3 || page.Data[0].Progress.Done != 0 || !slices.Equal(page.Data[2].Statuses, []string{stateDelivered, stateFailed}) {

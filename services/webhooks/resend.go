@@ -66,7 +66,7 @@ join endpoints p on p.tenant_id = d.tenant_id and p.endpoint_id = d.endpoint_id`
 
 // oldestKept is the beginning of the oldest day of which everything is surely kept.
 // What is older may be dropped at any moment, so that it can no longer be sent.
-func (s *Service) oldestKept() time.Time { return dayOf(s.deps.Now()).AddDate(0, 0, -keepDays) }
+func (s *Service) oldestKept() time.Time { return dayOf(s.deps.Now()).AddDate(0, 0, -s.keepDays) }
 
 // resend queues a delivery that has ended anew. It fails with 409 while the delivery is
 // pending, and where nobody would be there to receive it.
@@ -114,7 +114,7 @@ func (s *Service) notResendable(ctx context.Context, tx *postgres.Tx, tenant, id
 	case !enabled:
 		return fault.New(fault.Conflict, "invalid_transition", "the endpoint of this delivery is disabled; enable it first")
 	case from.Before(s.oldestKept()):
-		return fault.Newf(fault.Conflict, "invalid_transition", "this delivery is older than the %d days within which it can be sent again", keepDays)
+		return fault.Newf(fault.Conflict, "invalid_transition", "this delivery is older than the %d days within which it can be sent again", s.keepDays)
 	default: // somebody else has just sent it again
 		return fault.New(fault.Conflict, "invalid_transition", "this delivery is being sent again; look at it first")
 	}

@@ -113,7 +113,7 @@ func TestWhatMayBeDroppedAtAnyMomentIsNotSentAgain(t *testing.T) {
 	s := k.service(lenient)
 	k.register(s, who, "https://example.com/", "*")
 	k.exec("update endpoints set created_at = created_at - interval '60 days'")
-	k.fanOut(s, joined(t, who.tenant, dayOf(time.Now()).AddDate(0, 0, -keepDays)))
+	k.fanOut(s, joined(t, who.tenant, dayOf(time.Now()).AddDate(0, 0, -defaultKeepDays)))
 	k.exec("update endpoints set disabled_reason = 'a test'")
 	if err := s.sweeper.sweep(t.Context()); err != nil {
 		t.Fatal(err)
