@@ -55,7 +55,8 @@
 // # Webhooks
 //
 // [VerifyWebhook] turns the raw body and the signature of a request into an event that
-// can be believed.
+// can be believed. [Client.FollowEvents] reads the same events in their order, and misses
+// none.
 package client
 
 import (

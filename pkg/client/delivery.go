@@ -14,6 +14,7 @@ import (
 type WebhookDelivery struct {
 	DeliveryID uuid.UUID        `json:"delivery_id"`
 	EventID    event.ID         `json:"event_id"`
+	Event      string           `json:"event"` // its name
 	EndpointID uuid.UUID        `json:"endpoint_id"`
 	Status     string           `json:"status"` // pending, delivered, failed, unknown or skipped
 	Attempts   []WebhookAttempt `json:"attempts"`

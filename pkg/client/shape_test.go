@@ -37,9 +37,9 @@ const (
 	endpoint = `{"endpoint_id":"019f60c1-3400-7aa0-9f0e-3b8b1f6a1c2d","url":"https://example.com/hooks","events":["*","goal.reached"],"description":"shop",` +
 		`"status":"enabled","disabled_reason":null,"created_at":"2026-07-14T13:06:10Z"}`
 	attempts = `"attempts":[{"at":"2026-07-14T13:06:10Z","duration_ms":31,"status_code":204,"error":null,"response_excerpt":""}]`
-	delivery = `{"delivery_id":"019f60c2-3400-7bb0-8e0e-3b8b1f6a1c2d","event_id":"evt_0123456789abcdef0123456789abcdef",` +
+	delivery = `{"delivery_id":"019f60c2-3400-7bb0-8e0e-3b8b1f6a1c2d","event_id":"evt_0123456789abcdef0123456789abcdef","event":"goal.reached",` +
 		`"endpoint_id":"019f60c1-3400-7aa0-9f0e-3b8b1f6a1c2d","status":"delivered",` + attempts + `}`
-	fullDelivery = `{"delivery_id":"019f60c2-3400-7bb0-8e0e-3b8b1f6a1c2d","event_id":"evt_0123456789abcdef0123456789abcdef",` +
+	fullDelivery = `{"delivery_id":"019f60c2-3400-7bb0-8e0e-3b8b1f6a1c2d","event_id":"evt_0123456789abcdef0123456789abcdef","event":"goal.reached",` +
 		`"endpoint_id":"019f60c1-3400-7aa0-9f0e-3b8b1f6a1c2d","status":"delivered",` + attempts +
 		`,"request":{"method":"POST","url":"https://example.com/hooks","headers":{"X-Service-Event":"goal.reached"},"body":"{}"}}`
 	commission = `{"commission_id":"019f60bb-3400-708f-8271-887ce94707da","partner_id":"019f60b3-3400-75c6-82e0-91b8c0565f1b",` +

@@ -47,8 +47,9 @@ func statusOf(f *fault.Error) int {
 	}
 }
 
-// specialStatus are the refusals of HTTP itself, for which HTTP has statuses.
+// specialStatus are the refusals for which HTTP has statuses of their own.
 var specialStatus = map[string]int{
+	"cursor_expired":         http.StatusGone,
 	"method_not_allowed":     http.StatusMethodNotAllowed,
 	"request_timeout":        http.StatusRequestTimeout,
 	"payload_too_large":      http.StatusRequestEntityTooLarge,

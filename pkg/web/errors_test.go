@@ -41,6 +41,7 @@ func TestEveryKindOfFaultHasItsStatus(t *testing.T) {
 		{fault.New(fault.Invalid, "request_timeout", "no"), 408, "request_timeout"},
 		{fault.New(fault.Invalid, "payload_too_large", "no"), 413, "payload_too_large"},
 		{fault.New(fault.Invalid, "unsupported_media_type", "no"), 415, "unsupported_media_type"},
+		{fault.New(fault.Invalid, "cursor_expired", "no"), 410, "cursor_expired"},
 		{fault.New(fault.Rule, "create_failed", "no"), 422, "create_failed"},
 		{fault.New(fault.Limited, "rate_limited", "no"), 429, "rate_limited"},
 		{fault.Unreachable(errors.New("dial tcp 10.0.0.7")), 503, "unavailable"},

@@ -22,6 +22,7 @@ const statusPending = "pending"
 type delivery struct {
 	ID         uuid.UUID     `json:"delivery_id"`
 	EventID    event.ID      `json:"event_id"`
+	Event      string        `json:"event"`
 	EndpointID uuid.UUID     `json:"endpoint_id"`
 	Status     string        `json:"status"`
 	Attempts   []attemptView `json:"attempts"`
@@ -36,92 +37,17 @@ type attemptView struct {
 	Excerpt    *string      `json:"response_excerpt"`
 }
 
-// listDeliveries answers a page of the tenant's deliveries, those of the newest events
-// first.
-func (s *Service) listDeliveries(call *web.Call) (web.Answer, error) {
-	if err := call.Query("limit", "cursor", "endpoint_id"); err != nil {
-		return web.Answer{}, err
-	}
-	page, err := call.Page()
-	if err != nil {
-		return web.Answer{}, err
-	}
-	endpointID, err := call.QueryID("endpoint_id")
-	if err != nil {
-		return web.Answer{}, err
-	}
-	rows, err := s.deliveries(call.Context(), call.Tenant(), page, endpointID)
-	if err != nil {
-		return web.Answer{}, err
-	}
-	return web.Cut(page, rows, func(d delivery) uuid.UUID { return d.ID }), nil
-}
-
-// Each filter has a statement of its own, so that each is a walk along one index of
-// what is pending and one of what has ended, whatever plan PostgreSQL keeps for it. No
-// delivery of the page is of an event from $3 or later, which spares a look at newer
-// partitions.
 const (
-	listDeliveriesQuery = `
-with page as (
-	(select next.* from endpoints p cross join lateral (` + pendingRows + `
-		where tenant_id = $1 and endpoint_id = p.endpoint_id and delivery_id < $2
-		order by delivery_id desc limit $4) next
-	where p.tenant_id = $1)
-	union all
-	(` + endedRows + `
-	where tenant_id = $1 and delivery_id < $2 and created_at < $3
-	order by delivery_id desc limit $4)
-	order by delivery_id desc limit $4)` + withAttempts
-
-	listDeliveriesOfEndpointQuery = `
-with page as (
-	(` + pendingRows + `
-	where tenant_id = $1 and delivery_id < $2 and endpoint_id = $5
-	order by delivery_id desc limit $4)
-	union all
-	(` + endedRows + `
-	where tenant_id = $1 and delivery_id < $2 and created_at < $3 and endpoint_id = $5
-	order by delivery_id desc limit $4)
-	order by delivery_id desc limit $4)` + withAttempts
-
 	pendingRows = `
-	select tenant_id, delivery_id, created_at, event_id, endpoint_id, '` + statusPending + `' as state from pending`
+	select tenant_id, delivery_id, created_at, event_id, endpoint_id, name, '` + statusPending + `' as state from pending`
 
 	endedRows = `
-	select tenant_id, delivery_id, created_at, event_id, endpoint_id, state from deliveries`
-
-	// withAttempts makes one row of each attempt of a delivery, or of its not having any.
-	withAttempts = `
-select ` + deliveryColumns + `
-from page d
-left join attempts a using (tenant_id, delivery_id, created_at)
-order by d.delivery_id desc, a.at`
+	select tenant_id, delivery_id, created_at, event_id, endpoint_id, name, state from deliveries`
 
 	// deliveryColumns are what collectDeliveries reads, in its order.
-	deliveryColumns = `d.delivery_id, d.event_id, d.endpoint_id, d.state,
+	deliveryColumns = `d.delivery_id, d.event_id, d.name, d.endpoint_id, d.state,
 	a.at, a.duration_ms, a.status_code, a.error, a.response_excerpt`
 )
-
-// deliveries returns the rows of the page and, if there are more, one beyond it. A nil
-// endpoint does not narrow the list.
-func (s *Service) deliveries(ctx context.Context, tenant uuid.UUID, page web.Page, endpointID *uuid.UUID) ([]delivery, error) {
-	id := before(page)
-	_, until := createdWithin(id)
-	query, args := listDeliveriesQuery, []any{tenant, id, until, page.Limit + 1}
-	if endpointID != nil {
-		query, args = listDeliveriesOfEndpointQuery, append(args, *endpointID)
-	}
-	rows, err := s.deps.Pool.Query(ctx, query, args...)
-	if err != nil {
-		return nil, fmt.Errorf("list deliveries: %w", postgres.Explain(err))
-	}
-	list, err := collectDeliveries(rows)
-	if err != nil {
-		return nil, fmt.Errorf("list deliveries: %w", postgres.Explain(err))
-	}
-	return list, nil
-}
 
 // collectDeliveries reads rows of deliveryColumns and then the extra columns, of which
 // the last row's stay. Rows of one delivery follow each other, its attempts in order.
@@ -130,7 +56,7 @@ func collectDeliveries(rows pgx.Rows, extra ...any) (list []delivery, err error)
 	var id [16]byte
 	var at *time.Time
 	var a attemptView
-	columns := []any{&d.ID, &id, &d.EndpointID, &d.Status, &at, &a.DurationMS, &a.StatusCode, &a.Error, &a.Excerpt}
+	columns := []any{&d.ID, &id, &d.Event, &d.EndpointID, &d.Status, &at, &a.DurationMS, &a.StatusCode, &a.Error, &a.Excerpt}
 	_, err = pgx.ForEachRow(rows, append(columns, extra...), func() error {
 		if len(list) == 0 || list[len(list)-1].ID != d.ID {
 			d.EventID, d.Attempts = id, []attemptView{}

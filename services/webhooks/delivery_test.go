@@ -78,7 +78,7 @@ func TestDeliveriesAreListedByTheAgeOfTheirEvents(t *testing.T) {
 	if n := len(k.deliveries(s, stranger, "")) + len(k.deliveries(s, stranger, "&endpoint_id="+first)); n != 0 {
 		t.Errorf("a stranger sees %d deliveries", n)
 	}
-	for _, query := range []string{"?limit=0", "?cursor=abc", "?endpoint_id=1", "?status=failed"} {
+	for _, query := range []string{"?limit=0", "?cursor=abc", "?endpoint_id=1", "?status=lost", "?event=sale", "?from=2026-07-14"} {
 		k.ask(s, who, "GET", deliveriesPath+query, "").refused(400, "invalid_parameter")
 	}
 }

@@ -27,8 +27,8 @@ func (s *Service) Consumers() []bus.Consumer {
 	}
 }
 
-// fanOut keeps the events, gives each its place in its tenant's feed, and makes one
-// delivery for each endpoint that wants it. As soon as that is committed the
+// fanOut keeps the events, gives each its place in its tenant's feed, adds them to the
+// totals of their days, and makes one delivery for each endpoint that wants it. As soon as that is committed the
 // deliveries are on their way.
 func (s *Service) fanOut(ctx context.Context, tx *postgres.Tx, events []event.Sealed) error {
 	for _, e := range events {
@@ -46,6 +46,9 @@ func (s *Service) fanOut(ctx context.Context, tx *postgres.Tx, events []event.Se
 	}
 	kept, err := keep(ctx, tx, events)
 	if err != nil || len(kept) == 0 {
+		return err
+	}
+	if err := addTotals(ctx, tx, kept); err != nil {
 		return err
 	}
 	listeners, err := listenersOf(ctx, tx, tenants)
@@ -93,8 +96,8 @@ with fresh as (
 		where e.tenant_id = told.tenant_id and e.event_id = told.event_id and e.created_at = told.created_at
 			and e.created_at between $7 and $8)),
 numbered as (
-	update tenants t set position = t.position + n.count
-	from (select tenant_id, count(*) from fresh group by tenant_id) n
+	update tenants t set position = t.position + n.count, newest_event_id = n.newest
+	from (select tenant_id, count(*), (array_agg(event_id order by place desc))[1] as newest from fresh group by tenant_id) n
 	where t.tenant_id = n.tenant_id
 	returning t.tenant_id, t.position - n.count as before)
 insert into events (tenant_id, event_id, name, created_at, position, body, traceparent)
@@ -135,7 +138,7 @@ type listener struct {
 }
 
 const listenersQuery = `
-select tenant_id, endpoint_id, events, created_at, url, secret from endpoints
+select tenant_id, endpoint_id, events, greatest(created_at, restored_at), url, secret from endpoints
 where tenant_id = any($1::uuid[]) and deleted_at is null and disabled_reason is null
 order by tenant_id, endpoint_id`
 
@@ -175,21 +178,21 @@ func deliveriesOf(events []event.Sealed, listeners map[uuid.UUID][]listener) []c
 }
 
 const deliverStatement = `
-insert into pending (tenant_id, endpoint_id, delivery_id, created_at, event_id, claim, claimed_at)
-select tenant_id, endpoint_id, delivery_id, created_at, event_id, claim, case when claim is not null then clock_timestamp() end
-from unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::timestamptz[], $5::uuid[], $6::uuid[])
-	as made (tenant_id, endpoint_id, delivery_id, created_at, event_id, claim)`
+insert into pending (tenant_id, endpoint_id, delivery_id, created_at, event_id, name, claim, claimed_at)
+select tenant_id, endpoint_id, delivery_id, created_at, event_id, name, claim, case when claim is not null then clock_timestamp() end
+from unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::timestamptz[], $5::uuid[], $6::text[], $7::uuid[])
+	as made (tenant_id, endpoint_id, delivery_id, created_at, event_id, name, claim)`
 
 // insertPending stores deliveries, with the claims of those that are held.
 func insertPending(ctx context.Context, tx *postgres.Tx, made []claimed) error {
 	n := len(made)
 	tenants, endpoints, ids := make([]uuid.UUID, n), make([]uuid.UUID, n), make([]uuid.UUID, n)
-	created, events, claims := make([]time.Time, n), make([][16]byte, n), make([]uuid.NullUUID, n)
+	created, events, names, claims := make([]time.Time, n), make([][16]byte, n), make([]string, n), make([]uuid.NullUUID, n)
 	for i, d := range made {
-		tenants[i], endpoints[i], ids[i], created[i], events[i] = d.tenant, d.endpoint, d.id, d.createdAt, d.eventID
+		tenants[i], endpoints[i], ids[i], created[i], events[i], names[i] = d.tenant, d.endpoint, d.id, d.createdAt, d.eventID, d.name
 		claims[i] = uuid.NullUUID{UUID: d.claim, Valid: d.claim != uuid.Nil}
 	}
-	if _, err := tx.Exec(ctx, deliverStatement, tenants, endpoints, ids, created, events, claims); err != nil {
+	if _, err := tx.Exec(ctx, deliverStatement, tenants, endpoints, ids, created, events, names, claims); err != nil {
 		return fmt.Errorf("make deliveries: %w", err)
 	}
 	return nil

@@ -102,10 +102,10 @@ ended as (
 	delete from pending p using told
 	where p.tenant_id = told.tenant_id and p.endpoint_id = told.endpoint_id and p.delivery_id = told.delivery_id
 		and p.claim = told.claim
-	returning told.*, p.event_id),
+	returning told.*, p.event_id, p.name),
 kept as (
-	insert into deliveries (tenant_id, delivery_id, created_at, event_id, endpoint_id, state)
-	select tenant_id, delivery_id, created_at, event_id, endpoint_id, state from ended),
+	insert into deliveries (tenant_id, delivery_id, created_at, event_id, endpoint_id, name, state)
+	select tenant_id, delivery_id, created_at, event_id, endpoint_id, name, state from ended),
 noted as (
 	insert into attempts (tenant_id, delivery_id, created_at, claim, at, duration_ms,
 		status_code, error, response_excerpt, url, signature)

@@ -69,8 +69,8 @@ ended as (
 	delete from pending p using gone
 	where p.tenant_id = $1 and p.endpoint_id = $2 and p.delivery_id = gone.delivery_id
 	returning p.*)
-insert into deliveries (tenant_id, delivery_id, created_at, event_id, endpoint_id, state)
-select tenant_id, delivery_id, created_at, event_id, endpoint_id, 'skipped' from ended`
+insert into deliveries (tenant_id, delivery_id, created_at, event_id, endpoint_id, name, state)
+select tenant_id, delivery_id, created_at, event_id, endpoint_id, name, 'skipped' from ended`
 
 // skipUnclaimed ends deliveries of the lane that nobody has claimed, at most skipAtOnce, and
 // returns how many.

@@ -26,7 +26,7 @@ func TestADayOfWhichSomethingIsStillToBeSentIsKept(t *testing.T) {
 	if err != nil || len(dropped) == 0 {
 		t.Fatalf("dropped %v, %v", dropped, err)
 	}
-	for _, table := range []string{"events", "deliveries", "attempts"} {
+	for _, table := range []string{"events", "deliveries", "attempts", "day_totals"} {
 		if slices.Contains(dropped, table+today) {
 			t.Errorf("%s of today is dropped though a delivery waits", table)
 		}
@@ -40,7 +40,28 @@ func TestADayOfWhichSomethingIsStillToBeSentIsKept(t *testing.T) {
 		t.Fatalf("%d are skipped, want the one that waited", n)
 	}
 	dropped, err = postgres.DropPartitions(t.Context(), k.pool, partitions, later)
-	if want := []string{"attempts" + today, "deliveries" + today, "events" + today}; err != nil || !slices.Equal(slices.Sorted(slices.Values(dropped)), want) {
+	if want := []string{"attempts" + today, "day_totals" + today, "deliveries" + today, "events" + today}; err != nil || !slices.Equal(slices.Sorted(slices.Values(dropped)), want) {
 		t.Errorf("once it has ended %v is dropped, want %v; %v", dropped, want, err)
 	}
+}
+
+func TestHowLongTheHistoryIsKeptIsConfigured(t *testing.T) {
+	t.Parallel()
+	for _, partition := range Schemas(12)[len(Migrations)-1].Partitions {
+		if partition.Days != 12 {
+			t.Errorf("%s is kept for %d days", partition.Table, partition.Days)
+		}
+	}
+	k := newStack(t)
+	who := k.member(uuid.New())
+	config := lenient
+	config.KeepDays = leastKeepDays - 1
+	if _, err := New(t.Context(), config, k.deps()); err == nil {
+		t.Error("a history that is shorter than that of receipts is taken")
+	}
+	config.KeepDays = 12
+	s := k.service(config)
+	day := func(ago int) string { return dayOf(time.Now()).AddDate(0, 0, -ago).Format(time.DateOnly) }
+	k.summary(s, who, "?date="+day(12))
+	k.ask(s, who, "GET", eventsPath+"/summary?date="+day(13), "").refused(400, "invalid_parameter")
 }

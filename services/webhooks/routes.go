@@ -18,5 +18,13 @@ func (s *Service) routes() []web.Route {
 
 		{Method: "GET", Pattern: "/api/v1/webhook-deliveries", Access: read, Handle: s.listDeliveries},
 		{Method: "GET", Pattern: "/api/v1/webhook-deliveries/{delivery_id}", Access: read, Handle: s.getDelivery},
+		{Method: "POST", Pattern: "/api/v1/webhook-deliveries/{delivery_id}/resend", Access: write, Handle: s.resendDelivery},
+
+		{Method: "POST", Pattern: "/api/v1/webhook-endpoints/{endpoint_id}/replay", Access: write, Handle: s.createReplay},
+		{Method: "GET", Pattern: "/api/v1/webhook-endpoints/{endpoint_id}/replays", Access: read, Handle: s.listReplays},
+		{Method: "GET", Pattern: "/api/v1/webhook-endpoints/{endpoint_id}/replays/{replay_id}", Access: read, Handle: s.getReplay},
+
+		{Method: "GET", Pattern: "/api/v1/events", Access: read, Listens: true, Handle: s.listEvents},
+		{Method: "GET", Pattern: "/api/v1/events/summary", Access: read, Handle: s.summarise},
 	}
 }

@@ -42,3 +42,23 @@ func runPlanned[T any](ctx context.Context, pool *pgxpool.Pool, scan pgx.RowToFu
 	}
 	return list, nil
 }
+
+// A page of a list is planned for what this call narrows it to, and told to walk along
+// indexes, since how many rows there are is foreseen no better.
+const lookUpStatement = `
+select set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true),
+	set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true)`
+
+// lookUp reads the rows of a query that walks along indexes. No plan of it is kept.
+func lookUp(ctx context.Context, pool *pgxpool.Pool, query string, arguments pgx.NamedArgs, read func(pgx.Rows) error) error {
+	return postgres.Transact(ctx, pool, func(tx *postgres.Tx) error {
+		if _, err := tx.Exec(ctx, lookUpStatement); err != nil {
+			return err
+		}
+		rows, err := tx.Query(ctx, query, pgx.QueryExecModeCacheDescribe, arguments)
+		if err != nil {
+			return err
+		}
+		return read(rows)
+	})
+}

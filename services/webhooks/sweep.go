@@ -131,8 +131,8 @@ lost as (
 	where p.tenant_id = stale.tenant_id and p.endpoint_id = stale.endpoint_id and p.delivery_id = stale.delivery_id
 	returning p.*),
 kept as (
-	insert into deliveries (tenant_id, delivery_id, created_at, event_id, endpoint_id, state)
-	select tenant_id, delivery_id, created_at, event_id, endpoint_id, 'unknown' from lost),
+	insert into deliveries (tenant_id, delivery_id, created_at, event_id, endpoint_id, name, state)
+	select tenant_id, delivery_id, created_at, event_id, endpoint_id, name, 'unknown' from lost),
 noted as (
 	insert into attempts (tenant_id, delivery_id, created_at, claim, at, url)
 	select lost.tenant_id, lost.delivery_id, lost.created_at, lost.claim, lost.claimed_at, p.url

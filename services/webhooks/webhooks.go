@@ -32,21 +32,29 @@ var migrations embed.FS
 //go:embed openapi.yaml
 var document []byte
 
-// keepDays is how long events, deliveries and attempts are kept. A day of which
-// something is still to be sent is kept until that has an outcome.
-const keepDays = 30
+const (
+	// defaultKeepDays is how long events, deliveries and attempts are kept.
+	defaultKeepDays = 30
+	// leastKeepDays is as long as receipts are kept: until then an event may come that
+	// was never heard of, and needs a place.
+	leastKeepDays = 9
+)
 
 const stillPendingQuery = `select exists (select from pending where created_at >= $1 and created_at < $2)`
 
-// Migrations are all tables of the service's database.
-var Migrations = []postgres.Schema{bus.Schema, auth.Schema, {
-	Name: "webhooks", FS: postgres.Embedded(migrations),
-	Partitions: []postgres.Partition{
-		{Table: "events", Days: keepDays, KeepWhile: stillPendingQuery},
-		{Table: "deliveries", Days: keepDays, KeepWhile: stillPendingQuery},
-		{Table: "attempts", Days: keepDays, KeepWhile: stillPendingQuery},
-	},
-}}
+// Migrations are all tables of the service's database, kept for as long as by default.
+var Migrations = Schemas(defaultKeepDays)
+
+// Schemas are all tables of the service's database, where what grows without end is kept
+// for so many days. A day of which something is still to be sent is kept until that has
+// an outcome.
+func Schemas(keepDays int) []postgres.Schema {
+	var partitions []postgres.Partition
+	for _, table := range []string{"events", "deliveries", "attempts", "day_totals"} {
+		partitions = append(partitions, postgres.Partition{Table: table, Days: keepDays, KeepWhile: stillPendingQuery})
+	}
+	return []postgres.Schema{bus.Schema, auth.Schema, {Name: "webhooks", FS: postgres.Embedded(migrations), Partitions: partitions}}
+}
 
 // Document is the service's part of the API.
 func Document() (*openapi.Document, error) { return openapi.Load(document) }
@@ -60,6 +68,7 @@ type Config struct {
 	Timeout     time.Duration `env:"WEBHOOKS_TIMEOUT"`                      // of one attempt; default 5s
 	Lease       time.Duration `env:"WEBHOOKS_LEASE"`                        // after which a sending worker counts as dead; default 30s
 	Concurrency int           `env:"WEBHOOKS_CONCURRENCY"`                  // attempts in flight at once; default 512
+	KeepDays    int           `env:"WEBHOOKS_KEEP_DAYS"`                    // of the history; default 30, at least 9
 
 	// OpenLoopback lets http and every port of this very machine through. Only code can
 	// set it: it is for the local stack.
@@ -80,6 +89,9 @@ type Service struct {
 	sealer     *sealer
 	dispatcher *dispatcher
 	sweeper    *sweeper
+	replayer   *replayer
+	watch      *watch
+	keepDays   int
 }
 
 // New wires the service. It reads the keys that its database remembers and makes sure
@@ -90,6 +102,10 @@ func New(ctx context.Context, config Config, deps service.Deps) (*Service, error
 	config.Concurrency = cmp.Or(config.Concurrency, defaultConcurrency)
 	if config.Timeout < 0 || config.Concurrency < 0 || config.Lease < 2*config.Timeout {
 		return nil, errors.New("WEBHOOKS_TIMEOUT and WEBHOOKS_CONCURRENCY must be above 0, WEBHOOKS_LEASE at least twice the timeout")
+	}
+	config.KeepDays = cmp.Or(config.KeepDays, defaultKeepDays)
+	if config.KeepDays < leastKeepDays {
+		return nil, fmt.Errorf("WEBHOOKS_KEEP_DAYS must be at least %d", leastKeepDays)
 	}
 	policy, err := config.policy()
 	if err != nil {
@@ -104,7 +120,7 @@ func New(ctx context.Context, config Config, deps service.Deps) (*Service, error
 		return nil, err
 	}
 
-	s := &Service{deps: deps, policy: policy, sealer: sealer}
+	s := &Service{deps: deps, policy: policy, sealer: sealer, keepDays: config.KeepDays}
 	if err := sealer.checkKeys(ctx, deps.Pool); err != nil {
 		return nil, err
 	}
@@ -114,6 +130,8 @@ func New(ctx context.Context, config Config, deps service.Deps) (*Service, error
 	sender := newSender(policy, config.Timeout, net.DefaultResolver.LookupNetIP)
 	s.dispatcher = newDispatcher(deps, sealer, sender, config.Concurrency)
 	s.sweeper = &sweeper{deps: deps, lanes: s.dispatcher.lanes, lease: config.Lease}
+	s.watch = newWatch(deps.Pool, deps.Log)
+	s.replayer = &replayer{deps: deps, lanes: s.dispatcher.lanes, kept: s.oldestKept}
 	api, err := web.API{
 		Document: doc, Routes: s.routes(), Keys: s.keys,
 		Limiter: deps.Limiter, Log: deps.Log, Now: deps.Now,
@@ -154,5 +172,5 @@ func (s *Service) Handler() http.Handler { return s.handler }
 // Run hears events, sends them and follows the keys until ctx ends. It returns after
 // the attempts under way by then have ended and their outcomes are recorded.
 func (s *Service) Run(ctx context.Context) error {
-	return service.RunAll(ctx, s.keys.Run, s.deps.Consume(s.Consumers()), s.dispatcher.run, s.sweeper.run)
+	return service.RunAll(ctx, s.keys.Run, s.deps.Consume(s.Consumers()), s.dispatcher.run, s.sweeper.run, s.replayer.run)
 }

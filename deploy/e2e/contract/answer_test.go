@@ -69,7 +69,19 @@ func provokeAnswers(t *testing.T) *platform {
 			w.call(s, o, w.request(o, ""))
 		}
 	})
+	w.expire()
 	return w.platform
+}
+
+// expire reads on in the feed from what is no longer kept.
+func (w *world) expire() {
+	w.t.Helper()
+	s, feed := w.find("GET", "/api/v1/events")
+	first := w.call(s, feed, request{address: feed.path + "?limit=1", credential: w.key}).text("next_cursor")
+	if _, err := s.deps.Pool.Exec(w.t.Context(), "delete from events"); err != nil {
+		w.t.Fatal(err)
+	}
+	w.call(s, feed, request{address: feed.path + "?after=" + first, credential: w.key})
 }
 
 // succeed makes a call that does what is asked, and one that repeats what was asked.

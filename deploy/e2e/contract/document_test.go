@@ -114,8 +114,8 @@ func (o *operation) example(t *testing.T) object {
 	var largest object
 	for _, name := range slices.Sorted(maps.Keys(shown)) {
 		_, example := o.doc.follow("", shown[name])
-		if members, ok := treeOf(example["value"]).(object); ok && len(members) > len(largest) {
-			largest = members
+		if members, ok := treeOf(example["value"]).(object); ok && (largest == nil || len(members) > len(largest)) {
+			largest = append(object{}, members...)
 		}
 	}
 	if largest == nil {
@@ -182,6 +182,12 @@ func (o *operation) statuses() (all []int) {
 func (o *operation) response(status int) (at string, node map[string]any) {
 	name := strconv.Itoa(status)
 	return o.doc.follow(pointer("paths", o.path, strings.ToLower(o.method), "responses", name), o.node["responses"].(map[string]any)[name])
+}
+
+// requiresBody tells whether no body at all is less than an empty one.
+func (o *operation) requiresBody() bool {
+	_, body := o.doc.follow("", o.node["requestBody"])
+	return body["required"] == true
 }
 
 // eachElementAlone tells whether the body lists elements that are judged and answered

@@ -29,6 +29,9 @@ func TestEveryWrongBodyIsRefusedAndRecordsNothing(t *testing.T) {
 		}
 		w.recordsNothing(o.String(), func() {
 			for _, h := range append(wholes(right), g.hostile...) {
+				if h.body == written(right) || h.body == "" && !o.requiresBody() {
+					continue // an empty object has less that can be wrong
+				}
 				tried++
 				w.refuses(s, o, h)
 			}

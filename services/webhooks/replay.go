@@ -1,0 +1,249 @@
+package webhooks
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"partilha.dev/pkg/event"
+	"partilha.dev/pkg/fault"
+	"partilha.dev/pkg/openapi"
+	"partilha.dev/pkg/postgres"
+	"partilha.dev/pkg/web"
+)
+
+// maxReplays is how many replays of a tenant may be running at a time.
+const maxReplays = 5
+
+// What became of a replay.
+const (
+	replayRunning = "running"
+	replayDone    = "done"
+	replayStopped = "stopped" // its endpoint was deleted or disabled meanwhile
+)
+
+// undeliveredStates are what a replay sends again where nothing else is asked for.
+var undeliveredStates = []string{stateFailed, stateUnknown, stateSkipped}
+
+// replayRequest is what a tenant asks for.
+type replayRequest struct {
+	From     openapi.Time `json:"from"`
+	To       openapi.Time `json:"to"`
+	Statuses []string     `json:"statuses"`
+	Events   []string     `json:"events"`
+}
+
+// replay is a window of an endpoint's deliveries that is sent again, as the API shows it.
+type replay struct {
+	ID         uuid.UUID      `json:"replay_id"`
+	EndpointID uuid.UUID      `json:"endpoint_id"`
+	From       openapi.Time   `json:"from"`
+	To         openapi.Time   `json:"to"`
+	Statuses   []string       `json:"statuses"`
+	Events     *[]string      `json:"events"` // null: all
+	Status     string         `json:"status"`
+	Progress   replayProgress `json:"progress"`
+	CreatedAt  openapi.Time   `json:"created_at"`
+	EndedAt    *openapi.Time  `json:"ended_at"`
+}
+
+// replayProgress counts deliveries: those that were queued again, and those that there
+// were when the replay was asked for.
+type replayProgress struct {
+	Done  int64 `json:"done"`
+	Total int64 `json:"total"`
+}
+
+const replayColumns = `replay_id, endpoint_id, from_time, to_time, statuses, events, state, done, total, created_at, ended_at`
+
+func scanReplay(row pgx.CollectableRow) (r replay, err error) {
+	var ended *time.Time
+	err = row.Scan(&r.ID, &r.EndpointID, &r.From.Time, &r.To.Time, &r.Statuses, &r.Events, &r.Status,
+		&r.Progress.Done, &r.Progress.Total, &r.CreatedAt.Time, &ended)
+	if ended != nil {
+		r.EndedAt = &openapi.Time{Time: *ended}
+	}
+	return r, err
+}
+
+// createReplay answers POST /api/v1/webhook-endpoints/{endpoint_id}/replay. What it asks
+// for is done in the background.
+func (s *Service) createReplay(call *web.Call) (web.Answer, error) {
+	if err := call.Query(); err != nil {
+		return web.Answer{}, err
+	}
+	var wanted replayRequest
+	if err := call.Decode(&wanted); err != nil {
+		return web.Answer{}, err
+	}
+	endpointID, err := call.PathID("endpoint_id")
+	if err != nil {
+		return web.Answer{}, err
+	}
+	if !wanted.From.Before(wanted.To.Time) {
+		return web.Answer{}, fault.InvalidBody(fault.Detail{Path: "/to", Code: "too_small", Message: "must be later than from"})
+	}
+	if len(wanted.Statuses) == 0 {
+		wanted.Statuses = undeliveredStates
+	}
+	made, err := s.addReplay(call.Context(), call.Tenant(), endpointID, wanted)
+	if err != nil {
+		return web.Answer{}, err
+	}
+	return web.Answer{Status: http.StatusAccepted, Body: made}, nil
+}
+
+// The deliveries of a replay, in the order of their ids. Each status but delivered is
+// looked up in the index of what was not delivered.
+const (
+	ofReplay = `
+	select d.delivery_id, d.created_at from unnest(@statuses::text[]) as wanted (state) cross join lateral (
+		(select delivery_id, created_at from deliveries
+		where wanted.state <> 'delivered' and state <> 'delivered' and state = wanted.state` + inReplay + `)
+		union all
+		(select delivery_id, created_at from deliveries
+		where wanted.state = 'delivered' and state = 'delivered'` + inReplay + `)) d`
+
+	inReplay = `
+			and tenant_id = @tenant_id and endpoint_id = @endpoint_id
+			and delivery_id > @reached and created_at >= @from_time and created_at < @to_time
+			and (@events::text[] is null or name = any(@events))
+		order by delivery_id limit @limit`
+
+	countReplayQuery = `select count(*) from (` + ofReplay + `) found`
+
+	runningReplaysQuery = `select count(*) from replays where tenant_id = $1 and state = 'running'`
+
+	// What has ended long ago makes room when another begins.
+	forgetReplaysStatement = `delete from replays where tenant_id = $1 and ended_at < $2`
+
+	addReplayStatement = `
+insert into replays (tenant_id, replay_id, endpoint_id, from_time, to_time, statuses, events, reached, total, created_at)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+returning ` + replayColumns
+)
+
+// addReplay stores a replay of an endpoint of the tenant. Nothing is sent again that is
+// pending then, nor what is too old to be kept until it is sent.
+func (s *Service) addReplay(ctx context.Context, tenant, endpointID uuid.UUID, wanted replayRequest) (made replay, err error) {
+	id, err := uuid.NewV7()
+	if err != nil {
+		return made, fmt.Errorf("make replay id: %w", err)
+	}
+	err = postgres.Transact(ctx, s.deps.Pool, func(tx *postgres.Tx) error {
+		if err := lockTenants(ctx, tx, tenant); err != nil {
+			return err
+		}
+		rows, err := tx.Query(ctx, getEndpointQuery, tenant, endpointID)
+		if err != nil {
+			return err
+		}
+		endpoint, err := pgx.CollectExactlyOneRow(rows, scanEndpoint)
+		switch {
+		case postgres.Absent(err):
+			return web.NotFound()
+		case err != nil:
+			return err
+		case endpoint.Status != statusEnabled:
+			return fault.New(fault.Rule, "rule_violated", "this endpoint is disabled; enable it first")
+		}
+		if _, err := tx.Exec(ctx, forgetReplaysStatement, tenant, s.oldestKept()); err != nil {
+			return fmt.Errorf("forget old replays: %w", err)
+		}
+		var running int
+		if err := tx.QueryRow(ctx, runningReplaysQuery, tenant).Scan(&running); err != nil {
+			return fmt.Errorf("count replays: %w", err)
+		}
+		if running >= maxReplays {
+			return fault.Newf(fault.Rule, "rule_violated", "a tenant may have %d replays running at a time; wait until one has ended", maxReplays)
+		}
+		part := replayPart{tenant: tenant, endpoint: endpointID, from: wanted.From.Time, to: wanted.To.Time,
+			statuses: wanted.Statuses, events: wanted.Events, reached: firstDeliveryID(wanted.From.Time)}
+		var total int64
+		if _, err := tx.Exec(ctx, lookUpStatement); err != nil {
+			return err
+		}
+		if err := tx.QueryRow(ctx, countReplayQuery, pgx.QueryExecModeCacheDescribe, part.arguments(s.oldestKept(), nil)).Scan(&total); err != nil {
+			return fmt.Errorf("count deliveries: %w", err)
+		}
+		rows, err = tx.Query(ctx, addReplayStatement, tenant, id, endpointID, wanted.From.Time, wanted.To.Time, wanted.Statuses,
+			wanted.Events, part.reached, total, event.Instant(s.deps.Now()))
+		if err != nil {
+			return err
+		}
+		made, err = pgx.CollectExactlyOneRow(rows, scanReplay)
+		return err
+	})
+	if err != nil {
+		return made, fmt.Errorf("make replay of endpoint %s: %w", endpointID, err)
+	}
+	return made, nil
+}
+
+const getReplayQuery = `
+select ` + replayColumns + ` from replays
+where tenant_id = $1 and endpoint_id = $2 and replay_id = $3`
+
+// getReplay answers one replay of an endpoint as it is now.
+func (s *Service) getReplay(call *web.Call) (web.Answer, error) {
+	if err := call.Query(); err != nil {
+		return web.Answer{}, err
+	}
+	endpointID, err := call.PathID("endpoint_id")
+	if err != nil {
+		return web.Answer{}, err
+	}
+	id, err := call.PathID("replay_id")
+	if err != nil {
+		return web.Answer{}, err
+	}
+	rows, err := s.deps.Pool.Query(call.Context(), getReplayQuery, call.Tenant(), endpointID, id)
+	if err != nil {
+		return web.Answer{}, fmt.Errorf("read replay %s: %w", id, postgres.Explain(err))
+	}
+	found, err := pgx.CollectExactlyOneRow(rows, scanReplay)
+	switch {
+	case postgres.Absent(err):
+		return web.Answer{}, web.NotFound()
+	case err != nil:
+		return web.Answer{}, fmt.Errorf("read replay %s: %w", id, postgres.Explain(err))
+	}
+	return web.Answer{Status: http.StatusOK, Body: found}, nil
+}
+
+const listReplaysQuery = `
+select ` + replayColumns + ` from replays
+where tenant_id = $1 and endpoint_id = $2 and replay_id < $3
+order by replay_id desc limit $4`
+
+// listReplays answers a page of an endpoint's replays, the newest first. An endpoint that
+// is not the tenant's has none.
+func (s *Service) listReplays(call *web.Call) (web.Answer, error) {
+	if err := call.Query("limit", "cursor"); err != nil {
+		return web.Answer{}, err
+	}
+	page, err := call.Page()
+	if err != nil {
+		return web.Answer{}, err
+	}
+	endpointID, err := call.PathID("endpoint_id")
+	if err != nil {
+		return web.Answer{}, err
+	}
+	if _, err := s.endpoint(call.Context(), call.Tenant(), endpointID); err != nil {
+		return web.Answer{}, err
+	}
+	rows, err := s.deps.Pool.Query(call.Context(), listReplaysQuery, call.Tenant(), endpointID, before(page), page.Limit+1)
+	if err != nil {
+		return web.Answer{}, fmt.Errorf("list replays: %w", postgres.Explain(err))
+	}
+	list, err := pgx.CollectRows(rows, scanReplay)
+	if err != nil {
+		return web.Answer{}, fmt.Errorf("list replays: %w", postgres.Explain(err))
+	}
+	return web.Cut(page, list, func(r replay) uuid.UUID { return r.ID }), nil
+}

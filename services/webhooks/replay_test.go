@@ -1,0 +1,251 @@
+package webhooks
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"partilha.dev/pkg/event"
+	"partilha.dev/pkg/testkit"
+)
+
+// wireReplay is a replay as a caller reads it.
+type wireReplay struct {
+	ReplayID string `json:"replay_id"`
+	Status   string
+	Statuses []string
+	Events   []string
+	Progress struct{ Done, Total int }
+	EndedAt  *string `json:"ended_at"`
+}
+
+func replayPath(endpoint string) string { return "/api/v1/webhook-endpoints/" + endpoint + "/replay" }
+
+// replay asks for a replay of the window with more members of the body.
+func (k *stack) replay(s *Service, who member, endpoint string, from, to time.Time, more string) (made wireReplay) {
+	k.t.Helper()
+	k.ask(s, who, "POST", replayPath(endpoint), window(from, to, more)).must(202, &made)
+	return made
+}
+
+func window(from, to time.Time, more string) string {
+	return fmt.Sprintf(`{"from":%q,"to":%q%s}`, from.Format(time.RFC3339Nano), to.Format(time.RFC3339Nano), more)
+}
+
+// ended waits until a replay has ended.
+func (k *stack) ended(s *Service, who member, endpoint, id string) (now wireReplay) {
+	k.t.Helper()
+	testkit.Eventually(k.t, soon, "the replay has ended", func() bool {
+		k.ask(s, who, "GET", replayPath(endpoint)+"s/"+id, "").must(200, &now)
+		return now.Status != replayRunning
+	})
+	return now
+}
+
+// endAll ends everything that is pending, in turn in each state.
+func (k *stack) endAll(endpoint string, states ...string) {
+	k.t.Helper()
+	k.exec(`
+		with ended as (delete from pending where endpoint_id = $1 returning *)
+		insert into deliveries (tenant_id, delivery_id, created_at, event_id, endpoint_id, name, state)
+		select tenant_id, delivery_id, created_at, event_id, endpoint_id, name,
+			($2::text[])[1 + (row_number() over (order by created_at))::integer % $3] from ended`, endpoint, states, len(states))
+}
+
+func TestAReplaySendsAWindowAgainThatDidNotArrive(t *testing.T) {
+	t.Parallel()
+	k := newStack(t)
+	who := k.member(uuid.New())
+	in, elsewhere := newInbox(t, nil), newInbox(t, nil)
+	s := k.service(lenient)
+	endpoint := k.register(s, who, in.URL, "*", event.NameSaleRecorded).EndpointID
+	other := k.register(s, who, elsewhere.URL, "*").EndpointID
+	k.exec("update endpoints set created_at = created_at - interval '10 days'")
+	start := time.Now().Add(-100 * time.Hour).Truncate(time.Second)
+	var events []event.Sealed
+	for i := range 100 { // one an hour, each fifth a sale
+		e := joined(t, who.tenant, start.Add(time.Duration(i)*time.Hour))
+		if i%5 == 0 {
+			e = sold(t, who.tenant, e.CreatedAt)
+		}
+		events = append(events, e)
+	}
+	k.fanOut(s, events...)
+	states := []string{stateDelivered, stateFailed, stateUnknown, stateSkipped}
+	k.endAll(endpoint, states...)
+	k.endAll(other, stateFailed)
+	k.run(s.dispatcher.run, s.replayer.run)
+	stateOf := func(i int) string { return states[(i+1)%4] }
+
+	for _, c := range []struct {
+		name     string
+		more     string
+		from, to int
+		wants    func(i int) bool
+	}{
+		{"one kind of event that was skipped", `,"statuses":["skipped"],"events":["sale.recorded"]`, 0, 50, func(i int) bool { return stateOf(i) == stateSkipped && i%5 == 0 }},
+		{"whatever did not arrive", "", 50, 90, func(i int) bool { return stateOf(i) != stateDelivered }},
+		{"what is delivered now, because it is asked for", `,"statuses":["delivered","failed"]`, 50, 60, func(int) bool { return true }},
+		{"what is left", `,"statuses":null`, 0, 100, func(i int) bool {
+			return stateOf(i) != stateDelivered && (i >= 90 || i < 50 && !(stateOf(i) == stateSkipped && i%5 == 0))
+		}},
+		{"nothing, as all is delivered", "", 0, 100, func(int) bool { return false }},
+	} {
+		var want []string
+		for i := c.from; i < c.to; i++ {
+			if c.wants(i) {
+				want = append(want, events[i].ID.String())
+			}
+		}
+		before := in.count()
+		made := k.replay(s, who, endpoint, start.Add(time.Duration(c.from)*time.Hour), start.Add(time.Duration(c.to)*time.Hour), c.more)
+		if made.Progress.Total != len(want) || made.Progress.Done != 0 || made.Status != replayRunning || made.EndedAt != nil || (made.Events == nil) == strings.Contains(c.more, "events") {
+			t.Errorf("%s: %+v, want %d in all", c.name, made, len(want))
+		}
+		now := k.ended(s, who, endpoint, made.ReplayID)
+		if now.Status != replayDone || now.Progress.Done != len(want) || now.EndedAt == nil {
+			t.Errorf("%s: it ends as %+v", c.name, now)
+		}
+		testkit.Eventually(t, soon, "all of it is sent", func() bool { return k.pending() == 0 })
+		var got []string
+		for _, p := range in.posts()[before:] {
+			e, err := event.Open(p.body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, e.ID.String())
+		}
+		if slices.Sort(got); !slices.Equal(got, slices.Sorted(slices.Values(want))) {
+			t.Errorf("%s: %d are sent, want %d", c.name, len(got), len(want))
+		}
+	}
+	if elsewhere.count() != 0 {
+		t.Error("another endpoint is sent something")
+	}
+	k.exec("update replays set ended_at = ended_at - interval '40 days' where done = 0")
+	if last := k.replay(s, who, endpoint, start, start.Add(time.Hour), ""); k.ended(s, who, endpoint, last.ReplayID).Progress.Done != 0 {
+		t.Error("an hour of which all is delivered is sent again")
+	}
+	if n := k.count("select count(*) from replays"); n != 5 {
+		t.Errorf("%d replays are remembered, want 5 without one of long ago", n)
+	}
+	var page struct{ Data []wireReplay }
+	k.ask(s, who, "GET", replayPath(endpoint)+"s?limit=3", "").must(200, &page)
+	if len(page.Data) != 3 || page.Data[0].Progress.Done != 0 || !slices.Equal(page.Data[2].Statuses, []string{stateDelivered, stateFailed}) {
+		t.Errorf("replays %+v", page.Data)
+	}
+}
+
+func TestAReplayIsAskedForRightly(t *testing.T) {
+	t.Parallel()
+	k := newStack(t)
+	who, stranger := k.member(uuid.New()), k.member(uuid.New())
+	s := k.service(lenient)
+	endpoint := k.register(s, who, "https://example.com/", "*").EndpointID
+	now := time.Now()
+	whole := window(now.Add(-time.Hour), now, "")
+	for _, body := range []string{
+		"", "{}", window(now, now, ""), window(now, now.Add(-time.Hour), ""), window(now.Add(-time.Hour), now, `,"statuses":[]`),
+		window(now.Add(-time.Hour), now, `,"statuses":["pending"]`), window(now.Add(-time.Hour), now, `,"events":["*"]`), window(now.Add(-time.Hour), now, `,"x":1`),
+	} {
+		k.ask(s, who, "POST", replayPath(endpoint), body).refused(400, "invalid_body")
+	}
+	mustBeAlike(t, k.ask(s, stranger, "POST", replayPath(endpoint), whole), k.ask(s, stranger, "POST", replayPath(uuid.NewString()), whole))
+	mustBeAlike(t, k.ask(s, stranger, "GET", replayPath(endpoint)+"s", ""), k.ask(s, stranger, "GET", replayPath(uuid.NewString())+"s", ""))
+	k.ask(s, stranger, "POST", replayPath(endpoint), whole).refused(404, "not_found")
+
+	k.exec("update endpoints set disabled_reason = 'a test'")
+	k.ask(s, who, "POST", replayPath(endpoint), whole).refused(422, "rule_violated")
+	k.exec("update endpoints set disabled_reason = null")
+	var first wireReplay
+	for i := range maxReplays {
+		made := k.replay(s, who, endpoint, now.Add(-time.Hour), now, "")
+		if i == 0 {
+			first = made
+		}
+	}
+	k.ask(s, who, "POST", replayPath(endpoint), whole).refused(422, "rule_violated")
+	k.ask(s, stranger, "GET", replayPath(endpoint)+"s/"+first.ReplayID, "").refused(404, "not_found")
+	k.ask(s, who, "GET", replayPath(uuid.NewString())+"s/"+first.ReplayID, "").refused(404, "not_found")
+
+	k.ask(s, who, "DELETE", "/api/v1/webhook-endpoints/"+endpoint, "").must(204, nil)
+	if _, err := s.replayer.step(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n := k.count("select count(*) from replays where state = 'stopped'"); n != maxReplays {
+		t.Errorf("%d are stopped with their endpoint, want all", n)
+	}
+}
+
+func TestAReplayStaysAFewAheadOfWhatIsSent(t *testing.T) {
+	t.Parallel()
+	k := newStack(t)
+	who := k.member(uuid.New())
+	s := k.service(lenient) // nothing is sent
+	endpoint := k.register(s, who, "https://example.com/", "*").EndpointID
+	k.fanOut(s, joinedMany(t, who.tenant, 3*replayAhead)...)
+	k.endAll(endpoint, stateFailed)
+	k.fanOut(s, joinedMany(t, who.tenant, 10)...)
+	made := k.replay(s, who, endpoint, time.Now().Add(-time.Hour), time.Now().Add(time.Hour), "")
+	for range 3 {
+		if _, err := s.replayer.step(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if n := k.pending(); n != replayAhead {
+			t.Errorf("%d are pending, want %d", n, replayAhead)
+		}
+	}
+	for range 4 {
+		k.endAll(endpoint, stateFailed) // what fails again is not sent again by the same replay
+		if _, err := s.replayer.step(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	now := k.ended(s, who, endpoint, made.ReplayID)
+	if now.Progress.Done != 3*replayAhead+10 || now.Progress.Total != 3*replayAhead {
+		t.Errorf("it ends as %+v", now)
+	}
+}
+
+// Whoever is killed in the middle of a replay, it is gone on with: nothing is left out,
+// and nothing is sent twice.
+func TestAReplayGoesOnAfterItsWorkersAreKilled(t *testing.T) {
+	t.Parallel()
+	k := newStack(t)
+	who := k.member(uuid.New())
+	in := newInbox(t, nil)
+	s := k.service(workerConfig)
+	endpoint := k.register(s, who, in.URL, "*").EndpointID
+	events := joinedMany(t, who.tenant, 1500)
+	k.fanOut(s, events...)
+	k.endAll(endpoint, stateFailed)
+	made := k.replay(s, who, endpoint, time.Now().Add(-time.Hour), time.Now(), "")
+	for reached := 100; reached <= 700; reached += 200 {
+		p := startWorker(t, k.url)
+		testkit.Eventually(t, soon, "a part is sent", func() bool { return in.count() >= reached })
+		p.kill()
+	}
+	startWorker(t, k.url)
+	now := k.ended(s, who, endpoint, made.ReplayID)
+	if now.Progress.Done != len(events) {
+		t.Errorf("it ends as %+v, want %d", now, len(events))
+	}
+	testkit.Eventually(t, soon, "nothing is pending", func() bool { return k.pending() == 0 })
+	times, missing := in.timesPosted(t), 0
+	for _, e := range events {
+		switch times[e.ID.String()] {
+		case 0:
+			missing++
+		case 1:
+		default:
+			t.Errorf("%s was posted %d times", e.ID, times[e.ID.String()])
+		}
+	}
+	if unknown := k.inState(stateUnknown); missing > unknown {
+		t.Errorf("%d were never posted and only %d are unknown", missing, unknown)
+	}
+}

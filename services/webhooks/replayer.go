@@ -1,0 +1,183 @@
+package webhooks
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"go.uber.org/zap"
+
+	"partilha.dev/pkg/postgres"
+	"partilha.dev/pkg/service"
+)
+
+const (
+	replayIdle   = time.Second            // between looks for a replay where none runs
+	replayEvery  = 200 * time.Millisecond // between the batches of one that does
+	replayWithin = 30 * time.Second
+	// replayAhead bounds how many deliveries a replay queues before earlier ones are sent.
+	// They are older than what happens meanwhile and so go before it: this is how many new
+	// deliveries of the same endpoint wait for at most.
+	replayAhead = 200
+	replaysOnce = 100 // replays that one look takes up
+)
+
+// replayer does what replays ask for, some deliveries at a time. Whatever it has done it
+// has written down in the same transaction, so that another goes on where it was killed.
+type replayer struct {
+	deps  service.Deps
+	lanes *lanes
+	kept  func() time.Time // the oldest time of which everything is surely kept
+}
+
+// run works until ctx ends.
+func (r *replayer) run(ctx context.Context) error {
+	for ctx.Err() == nil {
+		running, err := r.step(ctx)
+		if err != nil && ctx.Err() == nil {
+			r.deps.Log.Error("cannot replay deliveries", zap.Error(err))
+		}
+		if running {
+			pause(ctx, replayEvery)
+		} else {
+			pause(ctx, replayIdle)
+		}
+	}
+	return nil
+}
+
+const replaysRunningQuery = `
+select tenant_id, replay_id from replays
+where state = 'running' order by replay_id limit $1`
+
+// step queues some deliveries of each running replay and tells whether there is one.
+func (r *replayer) step(ctx context.Context) (running bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, replayWithin)
+	defer cancel()
+	rows, err := r.deps.Pool.Query(ctx, replaysRunningQuery, replaysOnce)
+	if err != nil {
+		return false, fmt.Errorf("look for replays: %w", postgres.Explain(err))
+	}
+	type key struct{ TenantID, ReplayID uuid.UUID }
+	keys, err := pgx.CollectRows(rows, pgx.RowToStructByPos[key])
+	if err != nil {
+		return false, fmt.Errorf("look for replays: %w", postgres.Explain(err))
+	}
+	for _, k := range keys {
+		err := postgres.Transact(ctx, r.deps.Pool, func(tx *postgres.Tx) error { return r.advance(ctx, tx, k.TenantID, k.ReplayID) })
+		if err != nil {
+			return true, fmt.Errorf("advance replay %s: %w", k.ReplayID, err)
+		}
+	}
+	return len(keys) > 0, nil
+}
+
+// replayPart is what is left of a replay.
+type replayPart struct {
+	tenant, endpoint uuid.UUID
+	from, to         time.Time
+	statuses, events []string
+	reached          uuid.UUID
+	live             bool // its endpoint can be sent to
+	waiting          int  // what is pending for the endpoint, at most replayAhead
+}
+
+// arguments are those of a query of at most so many of its deliveries, or of all.
+func (p replayPart) arguments(kept time.Time, limit *int) pgx.NamedArgs {
+	from := p.from
+	if from.Before(kept) {
+		from = kept
+	}
+	return pgx.NamedArgs{
+		"tenant_id": p.tenant, "endpoint_id": p.endpoint, "from_time": from, "to_time": p.to,
+		"statuses": p.statuses, "events": p.events, "reached": p.reached, "limit": limit,
+	}
+}
+
+const (
+	takeReplayQuery = `
+select r.endpoint_id, r.from_time, r.to_time, r.statuses, r.events, r.reached, p.deleted_at is null and p.disabled_reason is null,
+	(select count(*) from (select from pending d where d.tenant_id = r.tenant_id and d.endpoint_id = r.endpoint_id limit $3) waiting)
+from replays r join endpoints p using (tenant_id, endpoint_id)
+where r.tenant_id = $1 and r.replay_id = $2 and r.state = 'running'
+for update of r skip locked`
+
+	// What is taken from the history meanwhile, by whoever resends it, is passed over.
+	replayStatement = `
+with picked as (` + ofReplay + `
+	order by delivery_id limit @limit),
+again as (
+	delete from deliveries d using picked
+	where d.tenant_id = @tenant_id and d.delivery_id = picked.delivery_id and d.created_at = picked.created_at
+	returning d.tenant_id, d.endpoint_id, d.delivery_id, d.created_at, d.event_id, d.name),
+queued as (
+	insert into pending (tenant_id, endpoint_id, delivery_id, created_at, event_id, name)
+	select * from again
+	returning delivery_id)
+select picked.delivery_id, picked.created_at, queued.delivery_id is not null
+from picked left join queued using (delivery_id)
+order by picked.delivery_id`
+
+	advanceStatement = `
+update replays set reached = $3, done = done + $4, state = $5, ended_at = case when $5 <> 'running' then $6::timestamptz end
+where tenant_id = $1 and replay_id = $2`
+)
+
+// advance queues the next deliveries of a replay, as many as there is room for, unless
+// another worker is just doing that. Where fewer are left it is done.
+func (r *replayer) advance(ctx context.Context, tx *postgres.Tx, tenant, id uuid.UUID) error {
+	part := replayPart{tenant: tenant}
+	err := tx.QueryRow(ctx, takeReplayQuery, tenant, id, replayAhead).Scan(&part.endpoint, &part.from, &part.to,
+		&part.statuses, &part.events, &part.reached, &part.live, &part.waiting)
+	switch {
+	case postgres.Absent(err):
+		return nil
+	case err != nil:
+		return err
+	case !part.live:
+		_, err := tx.Exec(ctx, advanceStatement, tenant, id, part.reached, 0, replayStopped, r.deps.Now())
+		return err
+	case part.waiting == replayAhead:
+		return nil
+	}
+	room := replayAhead - part.waiting
+	looked, queued, oldest, err := r.queue(ctx, tx, &part, room)
+	if err != nil {
+		return err
+	}
+	state := replayRunning
+	if looked < room {
+		state = replayDone
+	}
+	if queued > 0 {
+		tx.AfterCommit(func() { r.lanes.wake(map[lane]time.Time{{tenant, part.endpoint}: oldest.Truncate(time.Millisecond)}) })
+	}
+	_, err = tx.Exec(ctx, advanceStatement, tenant, id, part.reached, queued, state, r.deps.Now())
+	return err
+}
+
+// queue makes the next deliveries of the part pending, at most room of them. It returns
+// how many it looked at, how many of those it queued, and when the oldest event was.
+func (r *replayer) queue(ctx context.Context, tx *postgres.Tx, part *replayPart, room int) (looked, queued int, oldest time.Time, err error) {
+	if _, err := tx.Exec(ctx, lookUpStatement); err != nil {
+		return 0, 0, oldest, err
+	}
+	rows, err := tx.Query(ctx, replayStatement, pgx.QueryExecModeCacheDescribe, part.arguments(r.kept(), &room))
+	if err != nil {
+		return 0, 0, oldest, err
+	}
+	var at time.Time
+	var isQueued bool
+	_, err = pgx.ForEachRow(rows, []any{&part.reached, &at, &isQueued}, func() error {
+		looked++
+		if isQueued {
+			queued++
+			oldest = cmp.Or(oldest, at)
+		}
+		return nil
+	})
+	return looked, queued, oldest, err
+}
