@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"encoding/base64"
 	"regexp"
 	"strings"
 	"testing"
@@ -86,4 +87,33 @@ func TestAnOperatorPublishesEventsAgain(t *testing.T) {
 			t.Errorf("sales %q ends with status %d and says %q", wrong, got.status, got.stderr)
 		}
 	}
+}
+
+func TestAnOperatorReplacesTheKeyOfSigningSecrets(t *testing.T) {
+	t.Parallel()
+	p := startPlatform(t)
+	shop := openShop(t, p)
+	shop.must(t, 201, "POST", "/api/v1/webhook-endpoints", object{"url": "https://example.com/", "events": []string{"*"}})
+	hooks := p.processes["webhooks"]
+	newKey := base64.StdEncoding.EncodeToString([]byte(strings.Repeat("new-", 8)))
+	keys := func(list string) { hooks.env = append(hooks.env, "WEBHOOKS_SECRET_KEY="+list) }
+	hooks.stop()
+
+	keys(newKey)
+	if got := hooks.run("serve"); got.status != 1 || !strings.Contains(got.stderr, "WEBHOOKS_SECRET_KEY") || strings.Contains(got.stderr, newKey) {
+		t.Errorf("without the old key serve ends with status %d and says %q", got.status, got.stderr)
+	}
+	keys(newKey + "," + sealingKey)
+	hooks.start()
+	shop.must(t, 201, "POST", "/api/v1/webhook-endpoints", object{"url": "https://example.com/", "events": []string{"*"}})
+	said := hooks.mustRun("rekey")
+	if !regexp.MustCompile(`^[1-9][0-9]* secrets are sealed again, 1 were under the first key already$`).MatchString(said) {
+		t.Errorf("rekey says %q", said)
+	}
+	if got := hooks.run("rekey", "all"); got.status != 1 || strings.Count(got.stderr, "\n") != 1 {
+		t.Errorf("rekey with an argument ends with status %d and says %q", got.status, got.stderr)
+	}
+	hooks.stop()
+	keys(newKey)
+	hooks.start()
 }

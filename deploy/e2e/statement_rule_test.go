@@ -12,9 +12,9 @@ import (
 
 // tenantless are the statements that speak of no tenant, and why they need not.
 var tenantless = map[string]string{
-	"webhooks.anySecretQuery":    "tries the sealing key on any secret at the start",
-	"webhooks.stillPendingQuery": "asks of a whole day whether it may be dropped",
-	"webhooks.releaseStatement":  "goes by random tokens that only this worker has drawn",
+	"webhooks.secretOfEachKeyQuery": "tries the sealing keys on what is stored at the start",
+	"webhooks.stillPendingQuery":    "asks of a whole day whether it may be dropped",
+	"webhooks.releaseStatement":     "goes by random tokens that only this worker has drawn",
 }
 
 var sqlPattern = regexp.MustCompile(`(?is)^\s*(with\s+(recursive\s+)?\w+\s+as\s*(\(|materialized)|select\s|insert\s+into\s|update\s+\w+.*\sset\s|delete\s+from\s)`)

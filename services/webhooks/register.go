@@ -69,7 +69,7 @@ func (s *Service) register(ctx context.Context, tenant uuid.UUID, wanted registr
 	}
 	sealed, err := s.sealer.seal(id, secret)
 	if err != nil {
-		return registered{}, fmt.Errorf("seal secret: %w", err)
+		return registered{}, err
 	}
 	created := registered{
 		endpoint: endpoint{ID: id, URL: wanted.URL, Events: wanted.Events, Description: wanted.Description, Status: statusEnabled},
@@ -94,24 +94,4 @@ func (s *Service) register(ctx context.Context, tenant uuid.UUID, wanted registr
 		return registered{}, fmt.Errorf("register endpoint: %w", err)
 	}
 	return created, nil
-}
-
-const anySecretQuery = `select endpoint_id, secret from endpoints where deleted_at is null limit 1`
-
-// checkSecretKey opens one of the stored secrets. With another key than they were
-// sealed with nothing could be signed, which is better learned at the start.
-func (s *Service) checkSecretKey(ctx context.Context) error {
-	var id uuid.UUID
-	var sealed []byte
-	err := s.deps.Pool.QueryRow(ctx, anySecretQuery).Scan(&id, &sealed)
-	if postgres.Absent(err) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("read a stored secret: %w", err)
-	}
-	if _, err := s.sealer.open(id, sealed); err != nil {
-		return fmt.Errorf("WEBHOOKS_SECRET_KEY is not the key that secrets were sealed with: %w", err)
-	}
-	return nil
 }

@@ -1,14 +1,17 @@
 package webhooks
 
 import (
-	"crypto/aes"
-	"crypto/cipher"
+	"context"
 	"crypto/rand"
 	"encoding/base64"
-	"errors"
 	"fmt"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"partilha.dev/pkg/postgres"
+	sealing "partilha.dev/pkg/seal"
 )
 
 // secretPrefix lets secret scanners recognise a leaked signing secret.
@@ -24,54 +27,64 @@ func newSecret() (string, error) {
 	return secretPrefix + base64.RawURLEncoding.EncodeToString(random[:]), nil
 }
 
-// sealer keeps signing secrets unreadable at rest: AES-256-GCM under one key of the
-// service, bound to the endpoint that the secret belongs to. It is safe for
-// concurrent use. Random nonces bound the use of one key to 2^32 secrets.
+// sealer keeps signing secrets unreadable at rest, each bound to the endpoint that it
+// belongs to. It is safe for concurrent use.
 type sealer struct {
-	aead cipher.AEAD
+	ring *sealing.Ring
 }
 
-// newSealer takes the key as configured: 32 bytes in padded base64. Its error names
-// what is wrong and never the key.
-func newSealer(encodedKey string) (*sealer, error) {
-	key, err := base64.StdEncoding.DecodeString(encodedKey)
+// newSealer takes the keys as configured; see [sealing.NewRing].
+func newSealer(encodedKeys string) (*sealer, error) {
+	ring, err := sealing.NewRing(encodedKeys)
 	if err != nil {
-		return nil, errors.New("decode key of secrets: not base64")
+		return nil, err
 	}
-	if len(key) != 32 {
-		return nil, fmt.Errorf("decode key of secrets: %d bytes, want 32", len(key))
-	}
-	block, err := aes.NewCipher(key)
-	if err != nil {
-		return nil, fmt.Errorf("prepare key of secrets: %w", err)
-	}
-	aead, err := cipher.NewGCM(block)
-	if err != nil {
-		return nil, fmt.Errorf("prepare key of secrets: %w", err)
-	}
-	return &sealer{aead: aead}, nil
+	return &sealer{ring: ring}, nil
 }
 
-// seal encrypts the secret of one endpoint: a random nonce of 12 bytes, the
-// ciphertext, a tag of 16 bytes. Sealing the same secret again gives other bytes.
+// seal encrypts the secret of one endpoint under the first key.
 func (s *sealer) seal(endpointID uuid.UUID, secret string) ([]byte, error) {
-	nonce := make([]byte, s.aead.NonceSize())
-	if _, err := rand.Read(nonce); err != nil {
-		return nil, fmt.Errorf("read random bytes: %w", err)
+	sealed, err := s.ring.Seal([]byte(secret), endpointID[:])
+	if err != nil {
+		return nil, fmt.Errorf("seal secret of endpoint %s: %w", endpointID, err)
 	}
-	return s.aead.Seal(nonce, nonce, []byte(secret), endpointID[:]), nil
+	return sealed, nil
 }
 
-// open decrypts what seal made for the same endpoint under the same key. One changed
-// byte, another endpoint or another key is an error, never a wrong secret.
+// open decrypts what seal made for the same endpoint. Another endpoint's secret is an
+// error, as is one whose key is not configured any more.
 func (s *sealer) open(endpointID uuid.UUID, sealed []byte) (string, error) {
-	size := s.aead.NonceSize()
-	if len(sealed) < size {
-		return "", fmt.Errorf("open secret of endpoint %s: only %d bytes", endpointID, len(sealed))
-	}
-	secret, err := s.aead.Open(nil, sealed[:size], sealed[size:], endpointID[:])
+	secret, err := s.ring.Open(sealed, endpointID[:])
 	if err != nil {
 		return "", fmt.Errorf("open secret of endpoint %s: %w", endpointID, err)
 	}
 	return string(secret), nil
+}
+
+// A key is told by the first bytes of what it has sealed, of which sealing.IDSize says how
+// many.
+const secretOfEachKeyQuery = `
+select distinct on (substring(secret for $1)) endpoint_id, secret
+from endpoints where secret is not null
+order by substring(secret for $1)`
+
+// checkKeys opens a stored secret of each key. Without one of the keys something could
+// not be signed, which is better learned at the start.
+func (s *sealer) checkKeys(ctx context.Context, pool *pgxpool.Pool) error {
+	rows, err := pool.Query(ctx, secretOfEachKeyQuery, sealing.IDSize)
+	if err != nil {
+		return fmt.Errorf("read a secret of each key: %w", postgres.Explain(err))
+	}
+	var id uuid.UUID
+	var sealed []byte
+	_, err = pgx.ForEachRow(rows, []any{&id, &sealed}, func() error {
+		if _, err := s.open(id, sealed); err != nil {
+			return fmt.Errorf("WEBHOOKS_SECRET_KEY does not have the key that a secret was sealed with: %w", err)
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("check the keys of secrets: %w", postgres.Explain(err))
+	}
+	return nil
 }

@@ -53,7 +53,7 @@ func Document() (*openapi.Document, error) { return openapi.Load(document) }
 
 // Config is what only this service is configured with. A zero value means the default.
 type Config struct {
-	SecretKey   string        `env:"WEBHOOKS_SECRET_KEY,required,notEmpty"` // seals signing secrets: 32 bytes in base64
+	SecretKey   string        `env:"WEBHOOKS_SECRET_KEY,required,notEmpty"` // seals signing secrets: keys of 32 bytes in base64, the first one seals
 	AllowHTTP   bool          `env:"WEBHOOKS_ALLOW_HTTP"`                   // URLs may be http, not only https
 	AllowNets   string        `env:"WEBHOOKS_ALLOW_NETS"`                   // CIDRs that may be sent to though they are not public
 	Ports       string        `env:"WEBHOOKS_PORTS"`                        // default 443,8443; * is every port
@@ -83,7 +83,7 @@ type Service struct {
 }
 
 // New wires the service. It reads the keys that its database remembers and makes sure
-// that the configured key opens the secrets that are stored; it starts nothing.
+// that the configured keys open the secrets that are stored; it starts nothing.
 func New(ctx context.Context, config Config, deps service.Deps) (*Service, error) {
 	config.Timeout = cmp.Or(config.Timeout, attemptTimeout)
 	config.Lease = cmp.Or(config.Lease, defaultLease)
@@ -105,7 +105,7 @@ func New(ctx context.Context, config Config, deps service.Deps) (*Service, error
 	}
 
 	s := &Service{deps: deps, policy: policy, sealer: sealer}
-	if err := s.checkSecretKey(ctx); err != nil {
+	if err := sealer.checkKeys(ctx, deps.Pool); err != nil {
 		return nil, err
 	}
 	if s.keys, err = auth.NewCopy(ctx, deps.Pool, deps.Bus, deps.Log, deps.Now); err != nil {

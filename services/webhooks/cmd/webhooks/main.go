@@ -10,8 +10,7 @@ import (
 
 func main() {
 	service.Main(service.Program{
-		Name:    "webhooks",
-		Schemas: webhooks.Migrations,
+		Name: "webhooks", Schemas: webhooks.Migrations, Commands: webhooks.Commands(),
 		New: func(ctx context.Context, deps service.Deps) (service.Service, error) {
 			var config webhooks.Config
 			if err := service.ReadEnvironment(&config); err != nil {
