@@ -41,7 +41,7 @@ func TestBooksThatWereCookedAreFound(t *testing.T) {
 		"the status of a commission": {`update commissions set status = 'pending' where status = 'available' and partner_id = $1`,
 			[]string{"pending_equals_held_commissions"}},
 		"a balance below zero": {`update accounts set reserved_centavos = -1 where partner_id = $1`,
-			[]string{"sum_of_all_accounts_is_zero", "balances_equal_transfers", "no_balance_is_below_zero"}},
+			[]string{"sum_of_all_accounts_is_zero", "balances_equal_transfers", "no_balance_is_below_zero", "reserved_and_paid_equal_withdrawals"}},
 		"money and debt at once": {`update accounts set available_centavos = available_centavos + 5, debt_centavos = debt_centavos + 5 where partner_id = $1`,
 			[]string{"balances_equal_transfers", "nothing_available_with_debt"}},
 		"nothing": {`select $1::uuid`, nil},

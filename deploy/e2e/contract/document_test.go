@@ -114,7 +114,7 @@ func (o *operation) example(t *testing.T) object {
 	var largest object
 	for _, name := range slices.Sorted(maps.Keys(shown)) {
 		_, example := o.doc.follow("", shown[name])
-		if members, ok := treeOf(example["value"]).(object); ok && len(members) > len(largest) {
+		if members, ok := treeOf(example["value"]).(object); ok && (largest == nil || len(members) > len(largest)) {
 			largest = members
 		}
 	}
@@ -122,6 +122,12 @@ func (o *operation) example(t *testing.T) object {
 		t.Fatalf("%s shows no example of its body", o)
 	}
 	return largest
+}
+
+// needsBody tells whether the operation must be sent a body, be it an empty object.
+func (o *operation) needsBody() bool {
+	_, body := o.doc.follow("", o.node["requestBody"])
+	return body["required"] == true
 }
 
 // parameter is a documented parameter.

@@ -29,6 +29,9 @@ func TestEveryWrongBodyIsRefusedAndRecordsNothing(t *testing.T) {
 		}
 		w.recordsNothing(o.String(), func() {
 			for _, h := range append(wholes(right), g.hostile...) {
+				if h.body == "" && !o.needsBody() {
+					continue // that is a call with nothing more to say
+				}
 				tried++
 				w.refuses(s, o, h)
 			}
