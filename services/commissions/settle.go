@@ -77,26 +77,36 @@ func (s *Service) settleWithdrawals(call *web.Call) (web.Answer, error) {
 		t.id, t.to, t.circumstances = said.WithdrawalID, actions[said.Action], said.circumstances
 		valid = append(valid, t)
 	}
-	s.settle(call, valid)
+	if err := s.settle(call, valid); err != nil {
+		return web.Answer{}, err
+	}
 	return call.Results(len(all), func(i int) (web.Answer, error) {
 		t := &all[i]
 		return web.Answer{Status: http.StatusOK, Body: settled{t.withdrawal, t.differing}}, t.err
 	})
 }
 
-// settle makes the transitions, some of them in each transaction.
-func (s *Service) settle(call *web.Call, transitions []*transition) {
+// settle makes the transitions, some of them in each transaction. Where the first
+// transaction fails it returns why: then nothing was done, and the call can be repeated as
+// a whole. A later one that fails is the failure of its elements.
+func (s *Service) settle(call *web.Call, transitions []*transition) error {
+	done := 0
 	for part := range slices.Chunk(transitions, settleAtOnce) {
 		err := s.change(call.Context(), call.Tenant(), call.Key.ID, part)
 		if err == nil {
 			err = s.showAll(call, part)
+		}
+		if err != nil && done == 0 {
+			return err
 		}
 		for _, t := range part {
 			if err != nil {
 				t.err = err
 			}
 		}
+		done += len(part)
 	}
+	return nil
 }
 
 // showAll shows the withdrawals of the transitions, each of them once.

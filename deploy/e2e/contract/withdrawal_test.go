@@ -12,6 +12,10 @@ const (
 	changePath = askPath + "/{withdrawal_id}"
 )
 
+// affordable is what a withdrawal is of: little enough for the one commission that is
+// not held back to suffice for all that are asked for.
+const affordable = "0.01"
+
 // before are the calls that bring about what an operation, or one of its answers, is
 // about: a withdrawal of its own, in the state that it takes.
 var before = map[string][]string{

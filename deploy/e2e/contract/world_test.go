@@ -240,6 +240,9 @@ func (w *world) body(o *operation) object {
 	w.t.Helper()
 	w.made++
 	body := w.own("", o.example(w.t)).(object)
+	if o.path == askPath {
+		body = with(body, []string{"amount_brl"}, token(affordable)).(object)
+	}
 	if o.eachElementAlone() {
 		for i, m := range body {
 			if list, ok := m.value.([]any); ok {
