@@ -6,7 +6,7 @@ TOOLS := .bin
 FUZZ_TIME ?= 60s
 FUZZ ?= .*
 
-.PHONY: help run test full fuzz check bench soak tidy
+.PHONY: help run test full fuzz mutants check bench soak tidy
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -26,6 +26,10 @@ full: ## the heavy tests with their full counts
 fuzz: ## search the fuzz targets that FUZZ names (all), each for FUZZ_TIME (60s), for input that breaks them
 	@deploy/tools/fuzz '$(FUZZ_TIME)' '$(FUZZ)' $(MODULES)
 
+mutants: ## break the promises on purpose, one after the other, and see that a test tells
+	@go run ./deploy/local/setup
+	@deploy/tools/mutants deploy/e2e/mutants
+
 check: $(TOOLS)/staticcheck ## formatting, vet, linter, and that generated files are up to date
 	@unformatted="$$(gofmt -l $(MODULES))"; if [ -n "$$unformatted" ]; then echo "run gofmt -w on:"; echo "$$unformatted"; exit 1; fi
 	go vet $(MODULES:%=./%/...)
@@ -38,7 +42,7 @@ $(TOOLS)/staticcheck: deploy/tools/go.mod
 tidy: ## bring every go.mod up to date
 	@for m in $(MODULES) deploy/tools; do (cd $$m && GOWORK=off go mod tidy); done
 
-bench: ## measure against the yardstick, in one run
+bench: ## measure against the yardstick, in one run of a quarter of an hour; what takes longer with BENCH="-parts balance,leaderboard,backfill"
 	@go run ./deploy/local/setup
 	go run ./deploy/e2e/bench $(BENCH)
 

@@ -13,6 +13,7 @@ type Limits struct {
 	PerSecond         int            `env:"RATE_LIMIT_PER_SECOND" envDefault:"1000"`  // calls of one key, each element of a batch counting as one
 	Burst             int            `env:"RATE_LIMIT_BURST" envDefault:"2000"`       // the same, at once
 	InFlight          int            `env:"RATE_LIMIT_IN_FLIGHT" envDefault:"64"`     // calls of one tenant under way; others wait a moment. Batches: one for every 64 of them, at least two
+	Listeners         int            `env:"RATE_LIMIT_LISTENERS" envDefault:"32"`     // calls of one tenant that wait for what happens: streams of events, long polls
 	FailuresPerSecond int            `env:"AUTH_FAILURES_PER_SECOND" envDefault:"10"` // calls from one address that show no valid key
 	FailureBurst      int            `env:"AUTH_FAILURES_BURST" envDefault:"100"`     // the same, at once
 	TrustedProxies    []netip.Prefix `env:"TRUSTED_PROXIES"`                          // CIDRs, separated by commas, whose X-Forwarded-For is believed
@@ -25,7 +26,7 @@ func (l Limits) Check() error {
 		value int
 	}{
 		{"RATE_LIMIT_PER_SECOND", l.PerSecond}, {"RATE_LIMIT_BURST", l.Burst}, {"RATE_LIMIT_IN_FLIGHT", l.InFlight},
-		{"AUTH_FAILURES_PER_SECOND", l.FailuresPerSecond}, {"AUTH_FAILURES_BURST", l.FailureBurst},
+		{"RATE_LIMIT_LISTENERS", l.Listeners}, {"AUTH_FAILURES_PER_SECOND", l.FailuresPerSecond}, {"AUTH_FAILURES_BURST", l.FailureBurst},
 	} {
 		if limit.value < 1 {
 			return fmt.Errorf("%s is %d, which lets nobody in; to limit nobody set RATE_LIMIT=off", limit.name, limit.value)
@@ -40,7 +41,7 @@ func LimiterFor(l Limits) *web.Limiter {
 		return nil
 	}
 	return web.NewLimiter(web.Limits{
-		PerSecond: l.PerSecond, Burst: l.Burst, InFlight: l.InFlight,
+		PerSecond: l.PerSecond, Burst: l.Burst, InFlight: l.InFlight, Listeners: l.Listeners,
 		FailuresPerSecond: l.FailuresPerSecond, FailureBurst: l.FailureBurst, TrustedProxies: l.TrustedProxies,
 	})
 }

@@ -10,15 +10,15 @@ import (
 )
 
 // usual are the limits where the environment says nothing.
-var usual = Limits{RateLimit: "on", PerSecond: 1000, Burst: 2000, InFlight: 64, FailuresPerSecond: 10, FailureBurst: 100}
+var usual = Limits{RateLimit: "on", PerSecond: 1000, Burst: 2000, InFlight: 64, Listeners: 32, FailuresPerSecond: 10, FailureBurst: 100}
 
 var limitVariables = []string{
-	"RATE_LIMIT", "RATE_LIMIT_PER_SECOND", "RATE_LIMIT_BURST", "RATE_LIMIT_IN_FLIGHT", "AUTH_FAILURES_PER_SECOND", "AUTH_FAILURES_BURST", "TRUSTED_PROXIES",
+	"RATE_LIMIT", "RATE_LIMIT_PER_SECOND", "RATE_LIMIT_BURST", "RATE_LIMIT_IN_FLIGHT", "RATE_LIMIT_LISTENERS", "AUTH_FAILURES_PER_SECOND", "AUTH_FAILURES_BURST", "TRUSTED_PROXIES",
 }
 
 func TestLimitsComeFromTheEnvironment(t *testing.T) {
 	unset(t, limitVariables...)
-	for i, value := range []string{"off", "1", "2", "3", "4", "5", "10.0.0.0/8,2001:db8::/32"} {
+	for i, value := range []string{"off", "1", "2", "3", "4", "5", "6", "10.0.0.0/8,2001:db8::/32"} {
 		t.Setenv(limitVariables[i], value)
 	}
 	got, err := env.ParseAs[Limits]()
@@ -26,7 +26,7 @@ func TestLimitsComeFromTheEnvironment(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := Limits{
-		RateLimit: "off", PerSecond: 1, Burst: 2, InFlight: 3, FailuresPerSecond: 4, FailureBurst: 5,
+		RateLimit: "off", PerSecond: 1, Burst: 2, InFlight: 3, Listeners: 4, FailuresPerSecond: 5, FailureBurst: 6,
 		TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("2001:db8::/32")},
 	}
 	if !reflect.DeepEqual(got, want) {
@@ -47,8 +47,8 @@ func TestLimitsComeFromTheEnvironment(t *testing.T) {
 func TestALimitThatLetsNobodyInIsNamed(t *testing.T) {
 	for name, change := range map[string]func(*Limits){
 		"RATE_LIMIT_PER_SECOND": func(l *Limits) { l.PerSecond = 0 }, "RATE_LIMIT_BURST": func(l *Limits) { l.Burst = -1 },
-		"RATE_LIMIT_IN_FLIGHT": func(l *Limits) { l.InFlight = 0 }, "AUTH_FAILURES_PER_SECOND": func(l *Limits) { l.FailuresPerSecond = 0 },
-		"AUTH_FAILURES_BURST": func(l *Limits) { l.FailureBurst = 0 },
+		"RATE_LIMIT_IN_FLIGHT": func(l *Limits) { l.InFlight = 0 }, "RATE_LIMIT_LISTENERS": func(l *Limits) { l.Listeners = 0 },
+		"AUTH_FAILURES_PER_SECOND": func(l *Limits) { l.FailuresPerSecond = 0 }, "AUTH_FAILURES_BURST": func(l *Limits) { l.FailureBurst = 0 },
 	} {
 		limits := usual
 		change(&limits)

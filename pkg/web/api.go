@@ -33,8 +33,11 @@ type Route struct {
 	Access          Access
 	// Batch is the member of the body that lists what the call is to do, for
 	// [Call.Elements]; empty where a call does one thing.
-	Batch  string
-	Handle func(*Call) (Answer, error)
+	Batch string
+	// Listens says that the call waits for what is going to happen, for long perhaps. It
+	// ends by [Call.Over] and counts among the calls that listen, not among the others.
+	Listens bool
+	Handle  func(*Call) (Answer, error)
 }
 
 // Access says who may call a route.
@@ -162,11 +165,14 @@ func (e *endpoint) serve(w http.ResponseWriter, call *Call) (status int) {
 		if err := e.api.Limiter.charge(call.Key.ID, 0, 1, call.header); err != nil {
 			return refuse(w, call.Request, e.api.Log, err)
 		}
-		at := lane{call.Tenant(), e.list != nil}
+		at := lane{call.Tenant(), e.kind()}
 		if err := e.api.Limiter.enter(call.Context(), at, call.header); err != nil {
 			return refuse(w, call.Request, e.api.Log, err)
 		}
 		defer e.api.Limiter.leave(at)
+	}
+	if e.route.Listens {
+		defer call.listen(w)()
 	}
 	if e.body != nil {
 		if err := call.readBody(w); err != nil {
@@ -174,6 +180,9 @@ func (e *endpoint) serve(w http.ResponseWriter, call *Call) (status int) {
 		}
 	}
 	answer, err := e.route.Handle(call)
+	if refusal := call.settle(); refusal != nil {
+		err = refusal
+	}
 	if err != nil {
 		return refuse(w, call.Request, e.api.Log, err)
 	}
@@ -191,6 +200,18 @@ func (e *endpoint) serve(w http.ResponseWriter, call *Call) (status int) {
 	}
 	writeJSON(w, answer.Status, raw)
 	return answer.Status
+}
+
+// kind is what the endpoint's calls are counted among.
+func (e *endpoint) kind() kind {
+	switch {
+	case e.route.Listens:
+		return listener
+	case e.list != nil:
+		return batch
+	default:
+		return single
+	}
 }
 
 // authenticate admits the call, or says what a stranger is told.
@@ -215,15 +236,21 @@ func (e *endpoint) admit(call *Call) error {
 	if !ok {
 		return auth.Unauthorized()
 	}
-	key, err := e.api.Keys.Key(call.Context(), credential, e.route.Access.scope)
+	key, err := e.vouch(call.Context(), credential)
 	if err != nil {
-		return err
-	}
-	if err := key.Admit(credential, e.route.Access.scope, e.api.Now()); err != nil {
 		return err
 	}
 	call.Key, call.Credential = key, credential
 	return nil
+}
+
+// vouch finds the key of a credential that may ask for this now.
+func (e *endpoint) vouch(ctx context.Context, credential auth.Credential) (auth.Key, error) {
+	key, err := e.api.Keys.Key(ctx, credential, e.route.Access.scope)
+	if err != nil {
+		return key, err
+	}
+	return key, key.Admit(credential, e.route.Access.scope, e.api.Now())
 }
 
 // readBody reads the whole body within the limit, of a type that can be read.

@@ -30,9 +30,10 @@ type Call struct {
 	Key        auth.Key        // whose request it is; zero for the operator's
 	Credential auth.Credential // as it was presented
 
-	endpoint *endpoint
-	header   http.Header
-	body     []byte
+	endpoint  *endpoint
+	header    http.Header
+	body      []byte
+	listening *listening // nil for a call that is answered at once
 }
 
 // Tenant is whose request it is.

@@ -132,7 +132,7 @@ func TestALogLineTellsTheOutcomeAndNothingOfTheCallersSecrets(t *testing.T) {
 	}
 	got := lines[0].ContextMap()
 	for name, want := range map[string]any{
-		"method": "POST", "route": "/api/v1/things", "status": int64(201), "request_id": "r-1", "tenant_id": s.keys[credential.KeyID].TenantID.String(),
+		"method": "POST", "route": "/api/v1/things", "status": int64(201), "request_id": "r-1", "tenant_id": s.keys.keys[credential.KeyID].TenantID.String(),
 	} {
 		if got[name] != want {
 			t.Errorf("%s is %v, want %v", name, got[name], want)

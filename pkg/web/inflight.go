@@ -18,10 +18,20 @@ const leastBatches = 2
 // placeWithin is how long a call waits for others of its tenant to be answered.
 const placeWithin = time.Second
 
-// lane is what a tenant may have a number of under way: calls, or batches.
+// kind is what a call counts among. A tenant may have a number of each under way, and
+// none takes the place of another.
+type kind string
+
+const (
+	single   kind = "calls"
+	batch    kind = "batches"
+	listener kind = "calls that listen"
+)
+
+// lane is what a tenant may have a number of under way.
 type lane struct {
 	tenant uuid.UUID
-	batch  bool
+	kind   kind
 }
 
 // places are those of one lane.
@@ -32,16 +42,13 @@ type places struct {
 
 // enter counts a call of the tenant as under way, until leave. Where all of its places
 // are taken the call waits for one, and is refused if too many wait already or it takes
-// too long. Batches have a number of their own, so that they never take the place of
-// other calls: as many as have the bodies of that many calls, and a few at least.
+// too long. Batches, of which there may be as many as have the bodies of that many calls
+// and a few at least, and calls that listen have a number of their own.
 func (l *Limiter) enter(ctx context.Context, at lane, header http.Header) error {
 	if l == nil {
 		return nil
 	}
-	most, what := l.limits.InFlight, "calls"
-	if at.batch {
-		most, what = max(leastBatches, l.limits.InFlight/(maxBatchBody/maxBody)), "batches"
-	}
+	most := l.most(at.kind)
 	if p := l.want(at, most); p != nil {
 		if p.free.TryAcquire(1) {
 			return nil
@@ -54,7 +61,19 @@ func (l *Limiter) enter(ctx context.Context, at lane, header http.Header) error 
 		l.forgo(at)
 	}
 	limited(header, "tenant", fmt.Sprintf(`q=%d;qu="concurrent-requests"`, most), 0, 0)
-	return fault.Newf(fault.Limited, "rate_limited", "this tenant may have %d %s under way at once; repeat it when others are answered", most, what)
+	return fault.Newf(fault.Limited, "rate_limited", "this tenant may have %d %s under way at once; repeat it when others are answered", most, at.kind)
+}
+
+// most is how many of a kind a tenant may have under way.
+func (l *Limiter) most(of kind) int {
+	switch of {
+	case batch:
+		return max(leastBatches, l.limits.InFlight/(maxBatchBody/maxBody))
+	case listener:
+		return l.limits.Listeners
+	default:
+		return l.limits.InFlight
+	}
 }
 
 // want finds the places of the lane for one more call; nil where too many wait.

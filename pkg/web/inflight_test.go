@@ -68,7 +68,7 @@ func TestACallThatFindsNoPlaceWaitsForOneInTurn(t *testing.T) {
 	limits := usual
 	limits.InFlight, limits.Burst = 1, 2
 	l := NewLimiter(limits)
-	at := lane{tenant: uuid.New()}
+	at := lane{uuid.New(), single}
 	if err := l.enter(t.Context(), at, http.Header{}); err != nil {
 		t.Fatal(err)
 	}
@@ -99,16 +99,16 @@ func TestACallThatFindsNoPlaceWaitsForOneInTurn(t *testing.T) {
 	}
 }
 
-func TestBatchesHaveANumberOfTheirOwn(t *testing.T) {
+func TestEachKindOfCallHasANumberOfItsOwn(t *testing.T) {
 	tenant := uuid.New()
 	for inFlight, batches := range map[int]int{1: 2, 64: 2, 128: 2, 192: 3, 256: 4} {
 		limits := usual
-		limits.InFlight = inFlight
+		limits.InFlight, limits.Listeners = inFlight, 7
 		l := NewLimiter(limits)
 		for _, at := range []struct {
 			lane
 			most int
-		}{{lane{tenant, true}, batches}, {lane{tenant, false}, inFlight}} {
+		}{{lane{tenant, batch}, batches}, {lane{tenant, single}, inFlight}, {lane{tenant, listener}, 7}} {
 			n := 0
 			noTime, cancel := context.WithCancel(t.Context())
 			cancel()

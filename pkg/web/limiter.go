@@ -16,6 +16,7 @@ import (
 type Limits struct {
 	PerSecond, Burst                int            // calls of one key, where each element of a batch counts as one
 	InFlight                        int            // calls of one tenant under way at once; up to Burst more wait for a moment
+	Listeners                       int            // calls of one tenant that listen, beside those
 	FailuresPerSecond, FailureBurst int            // calls from one address that show no valid key
 	TrustedProxies                  []netip.Prefix // who may say in X-Forwarded-For for whom it asks
 }

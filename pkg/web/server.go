@@ -9,22 +9,29 @@ import (
 	"time"
 )
 
-const drainWithin = 10 * time.Second
+const (
+	drainWithin = 10 * time.Second
+	readWithin  = 10 * time.Second
+)
 
 // Serve answers on the listener until ctx ends, then lets the requests under way
-// finish, for at most ten seconds. The limits keep a slow or endless caller from
-// holding a connection: 5 s for the head, 10 s for all of the request, 16 KiB of
-// headers.
+// finish, for at most ten seconds; those that listen are told to end at once. The limits
+// keep a slow or endless caller from holding a connection: 5 s for the head, 10 s for all
+// of the request, 16 KiB of headers.
 func Serve(ctx context.Context, listener net.Listener, handler http.Handler) error {
 	server := &http.Server{
 		Handler:           handler,
 		ReadHeaderTimeout: 5 * time.Second,
-		ReadTimeout:       10 * time.Second,
+		ReadTimeout:       readWithin,
 		WriteTimeout:      15 * time.Second,
 		IdleTimeout:       60 * time.Second,
 		MaxHeaderBytes:    16<<10 - 4096, // net/http grants 4 KiB more
 
 		DisableGeneralOptionsHandler: true, // `OPTIONS *` gets an answer in our shape
+
+		BaseContext: func(net.Listener) context.Context {
+			return context.WithValue(context.WithoutCancel(ctx), drainingKey{}, ctx)
+		},
 	}
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(listener) }()

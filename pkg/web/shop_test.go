@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -36,20 +37,25 @@ type shop struct {
 	logs    *observer.ObservedLogs
 	limiter *Limiter
 	forward func(time.Duration) // moves the limiter's clock
-	keys    keyring
+	keys    *keyring
 	key     string // may do everything
 
 	handled   atomic.Int64                // requests, and elements of batches, that got as far as a handler
-	outcome   func(*Call) (Answer, error) // of GET /api/v1/outcomes/{outcome}
+	outcome   func(*Call) (Answer, error) // of GET /api/v1/outcomes/{outcome} and /api/v1/news/{outcome}
 	readiness func(context.Context) Readiness
 	rows      []uuid.UUID // of the lists, newest first
 }
 
 // keyring stands for whoever knows the keys.
-type keyring map[string]auth.Key
+type keyring struct {
+	mu   sync.Mutex
+	keys map[string]auth.Key
+}
 
-func (k keyring) Key(_ context.Context, c auth.Credential, _ auth.Scope) (auth.Key, error) {
-	key, ok := k[c.KeyID]
+func (k *keyring) Key(_ context.Context, c auth.Credential, _ auth.Scope) (auth.Key, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	key, ok := k.keys[c.KeyID]
 	if !ok {
 		return auth.Key{}, auth.Unauthorized()
 	}
@@ -65,7 +71,7 @@ func newLimitedShop(t *testing.T, limits Limits) *shop {
 		t.Fatal(err)
 	}
 	core, logs := observer.New(zapcore.DebugLevel)
-	s := &shop{t: t, logs: logs, keys: keyring{}}
+	s := &shop{t: t, logs: logs, keys: &keyring{keys: map[string]auth.Key{}}}
 	s.limiter, s.forward = still(limits)
 	s.readiness = func(context.Context) Readiness { return Readiness{Status: "ready"} }
 	s.outcome = func(*Call) (Answer, error) {
@@ -84,6 +90,7 @@ func newLimitedShop(t *testing.T, limits Limits) *shop {
 			{Method: "DELETE", Pattern: "/api/v1/things/{thing_id}", Access: write, Handle: s.drop},
 			{Method: "GET", Pattern: "/api/v1/things/{thing_id}/parts", Access: read, Handle: s.list},
 			{Method: "GET", Pattern: "/api/v1/outcomes/{outcome}", Access: read, Handle: func(c *Call) (Answer, error) { return s.outcome(c) }},
+			{Method: "GET", Pattern: "/api/v1/news/{outcome}", Access: read, Listens: true, Handle: func(c *Call) (Answer, error) { return s.outcome(c) }},
 			{Method: "POST", Pattern: "/admin/v1/things", Access: Operator, Handle: s.make},
 		},
 	}.Handler()
@@ -103,7 +110,7 @@ func (s *shop) issue(change func(*auth.Key)) (text string) {
 	}
 	key := auth.Key{ID: id, Hash: hash, TenantID: uuid.New(), Scopes: auth.AllScopes, Version: 1}
 	change(&key)
-	s.keys[id] = key
+	s.keys.keys[id] = key
 	return text
 }
 

@@ -2,6 +2,7 @@ package web
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -21,11 +22,17 @@ const (
 type Stream struct {
 	Type  string // the Content-Type
 	Write func(io.Writer) error
+	// Live sends the head at once and then each write by itself: for what is told as it
+	// happens. Whatever ends it, the answer just ends, and who listened comes again.
+	Live bool
 }
 
 // send answers the stream and returns the status that the caller has seen.
 func (s *Stream) send(w http.ResponseWriter, r *http.Request, log *zap.Logger, status int) int {
 	sent := &sending{w: w, control: http.NewResponseController(w), media: s.Type, status: status}
+	if s.Live {
+		return s.tell(sent, r, log)
+	}
 	buffer := bufio.NewWriterSize(sent, streamBuffer)
 	err := s.Write(buffer)
 	if err == nil {
@@ -43,6 +50,18 @@ func (s *Stream) send(w http.ResponseWriter, r *http.Request, log *zap.Logger, s
 	return status
 }
 
+// tell sends a live stream. That the caller leaves, or takes too long, is how most of
+// them end.
+func (s *Stream) tell(sent *sending, r *http.Request, log *zap.Logger) int {
+	if _, err := sent.Write(nil); err != nil {
+		return sent.status
+	}
+	if err := s.Write(sent); err != nil && !sent.failed {
+		log.Warn("live answer ended", zap.String("path", r.URL.Path), zap.String("request_id", sent.w.Header().Get(requestIDHeader)), zap.Error(err))
+	}
+	return sent.status
+}
+
 // sending is an answer whose head goes out with its first bytes. Each write has its own
 // time: a caller who keeps taking what is sent may take as long as it needs.
 type sending struct {
@@ -51,6 +70,7 @@ type sending struct {
 	media   string
 	status  int
 	begun   bool
+	failed  bool // something could not be sent
 }
 
 func (s *sending) begin() {
@@ -66,9 +86,13 @@ func (s *sending) Write(p []byte) (int, error) {
 	}
 	n, err := s.w.Write(p)
 	if err == nil {
-		_ = s.control.Flush() // what cannot be flushed is sent when it is full
+		err = s.control.Flush()
+	}
+	if errors.Is(err, http.ErrNotSupported) { // then it is sent when the buffer is full
+		err = nil
 	}
 	if err != nil {
+		s.failed = true
 		err = fmt.Errorf("send: %w", err)
 	}
 	return n, err

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"reflect"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -212,65 +211,4 @@ func TestOneMoreSaleThanMayWaitIsRefused(t *testing.T) {
 	}
 	f.url = serve(t, s.Handler())
 	f.recordsNothing(func() { f.post("/api/v1/sales", f.sale("order-1")).refused(503, "unavailable") })
-}
-
-func TestAKillOfTheDatabaseLosesNothingThatWasAcknowledged(t *testing.T) {
-	t.Parallel()
-	const callers, kills, betweenKills = 16, 3, 100
-	f, server := startOnOwnServer(t)
-	var (
-		acknowledged atomic.Int64
-		reported     atomic.Int64
-		mu           sync.Mutex
-		told         = map[string][]*response{} // by reference, every 201 and 200
-	)
-	stop := f.meanwhile(callers, func(caller, n int) {
-		ref := fmt.Sprint(caller, "/", n)
-		reported.Add(1)
-		for range 2 {
-			answer, err := f.report(f.sale(ref))
-			switch {
-			case err != nil:
-				t.Error(err)
-			case answer.StatusCode == 201 || answer.StatusCode == 200:
-				acknowledged.Add(1)
-				mu.Lock()
-				told[ref] = append(told[ref], answer)
-				mu.Unlock()
-			case answer.StatusCode != 503:
-				t.Errorf("answered %d %s", answer.StatusCode, answer.raw)
-			}
-		}
-	})
-	for range kills {
-		until := acknowledged.Load() + betweenKills
-		testkit.Eventually(t, 30*time.Second, "sales are acknowledged", func() bool { return acknowledged.Load() >= until })
-		if err := server.Kill(); err != nil {
-			t.Error(err)
-		}
-		if err := server.Restart(t.Context()); err != nil {
-			t.Error(err)
-		}
-	}
-	stop()
-
-	for ref, answers := range told {
-		firsts := 0
-		for _, answer := range append(answers, f.post("/api/v1/sales", f.sale(ref)).want(200)) {
-			if answer.StatusCode == 201 {
-				firsts++
-			}
-			answer.shows("sale_id", answers[0].text("sale_id"), "commission_id", answers[0].text("commission_id"), "commission_amount_brl", "5.03")
-		}
-		if firsts > 1 {
-			t.Errorf("%s was recorded %d times", ref, firsts)
-		}
-	}
-	n := f.rows("sales")
-	if n < len(told) || n > int(reported.Load()) {
-		t.Errorf("%d sales are recorded of %d that were acknowledged and %d that were reported", n, len(told), reported.Load())
-	}
-	if events := f.rows("outbox where name = 'sale.recorded'"); events != n {
-		t.Errorf("%d sales have %d events", n, events)
-	}
 }

@@ -22,9 +22,12 @@ const childCommand = "serve-as-child"
 type role string
 
 const (
-	roleSales role = "sales service" // with its relay and an embedded NATS server
-	roleBare  role = "bare handler"  // POST /sales without a database
-	roleStack role = "stack"         // all four services, as `make run` has them
+	roleSales       role = "sales service" // with its relay
+	roleCommissions role = "commissions service"
+	roleGoals       role = "goals service"
+	roleNATS        role = "NATS server"
+	roleBare        role = "bare handler" // POST /sales without a database
+	roleStack       role = "stack"        // all four services, as `make run` has them
 )
 
 // assignment is the first line on a child's standard input. The end of that input
@@ -32,10 +35,12 @@ const (
 type assignment struct {
 	Role        role
 	Dir         string // for logs and the files of NATS
-	DatabaseURL string // of the sales database, or of any on the server for the stack
+	DatabaseURL string // of the service's database, or of any on the server for the stack
+	NATSURL     string // of the server of a service; "" for one in the same process
 	Writers     int    // SALES_WRITERS, where the sales service runs alone
 	CPUProfile  string // where to write one; "" for none
 	InFlight    int    // calls that a tenant may have under way; 0: nobody is limited
+	Waiting     int    // how many more may wait; 0: any number
 }
 
 // announcement is the one line on a child's standard output, once it serves.

@@ -26,8 +26,12 @@ func (e effort) since(before effort) effort {
 
 // effort reads what has been used until now. Where the system does not tell it in
 // /proc, all but the generator's own are 0.
-func (g *ground) effort(service int) effort {
-	return effort{service: cpuOf(service).own, postgres: g.postgresCPU(), generator: ownCPU()}
+func (g *ground) effort(services ...int) effort {
+	now := effort{postgres: g.postgresCPU(), generator: ownCPU()}
+	for _, pid := range services {
+		now.service += cpuOf(pid).own
+	}
+	return now
 }
 
 // ownCPU is what this process has used.

@@ -128,21 +128,21 @@ func (g *ground) settle(ctx context.Context) error {
 }
 
 // number is the one number that the query finds in a database.
-func (g *ground) number(ctx context.Context, database, query string) (n int64, err error) {
+func (g *ground) number(ctx context.Context, database, query string, arguments ...any) (n int64, err error) {
 	conn, err := pgx.Connect(ctx, g.postgres.URL(database))
 	if err != nil {
 		return 0, fmt.Errorf("count in %s: %w", database, err)
 	}
 	defer conn.Close(ctx)
-	if err := conn.QueryRow(ctx, query).Scan(&n); err != nil {
+	if err := conn.QueryRow(ctx, query, arguments...).Scan(&n); err != nil {
 		return 0, fmt.Errorf("count in %s: %w", database, err)
 	}
 	return n, nil
 }
 
 // expect fails unless the query finds that number in the database.
-func (g *ground) expect(ctx context.Context, what, database, query string, want int64) error {
-	got, err := g.number(ctx, database, query)
+func (g *ground) expect(ctx context.Context, what, database, query string, want int64, arguments ...any) error {
+	got, err := g.number(ctx, database, query, arguments...)
 	if err == nil && got != want {
 		err = fmt.Errorf("%s: %d, want %d", what, got, want)
 	}

@@ -6,15 +6,13 @@ import (
 	"os"
 	"text/tabwriter"
 	"time"
-
-	"github.com/jackc/pgx/v5"
 )
 
 const growthClients = 64
 
 // measureGrowth shows what a sale costs where there are many already. Each size is
 // loaded once and then measured in every round, by a service that goes on running.
-func measureGrowth(ctx context.Context, g *ground, o options, sizes []int) error {
+func measureGrowth(ctx context.Context, g *ground, o options) error {
 	fmt.Printf(`
 POST /api/v1/sales at %d clients with so many sales in the table beforehand, per second: median (least–greatest) of %d rounds of %d s
 
@@ -22,7 +20,7 @@ POST /api/v1/sales at %d clients with so many sales in the table beforehand, per
 	table := tabwriter.NewWriter(os.Stdout, 0, 8, 3, ' ', 0)
 	fmt.Fprintln(table, "sales before\tsales/s\tof the first\tPostgreSQL, µs a sale\tservice: own, µs a sale\tbytes of the table and its indexes\tloaded in")
 	first := 0.0
-	for _, size := range sizes {
+	for _, size := range o.sizes {
 		grown, err := growthOf(ctx, g, o, size)
 		if err != nil {
 			return fmt.Errorf("with %d sales: %w", size, err)
@@ -50,13 +48,11 @@ func growthOf(ctx context.Context, g *ground, o options, size int) (result grown
 	}
 	_, total, err := onChild(ctx, g, salesService(g, o, ""), func(c *child, s *shop) (m measured, total int64, err error) {
 		start := time.Now()
-		if err := g.fill(ctx, s, size); err != nil {
+		past := loading{fillStatement, []any{s.TenantID, s.CampaignID, s.PlanID, int64(size)}}
+		if err := g.load(ctx, salesDatabase, []string{"sales"}, past); err != nil {
 			return m, 0, err
 		}
 		result.loading = time.Since(start)
-		if err := g.settle(ctx); err != nil {
-			return m, 0, err
-		}
 		if result.bytes, err = g.number(ctx, salesDatabase, `select pg_total_relation_size('sales')`); err != nil {
 			return m, 0, err
 		}
@@ -94,19 +90,3 @@ select $1, overlay(lpad(to_hex(i), 32, '0') placing '7' from 13 for 1)::uuid, md
        md5('commission ' || i)::uuid, 100000, 1005, 0, at, 'cliente@example.com', at
 from generate_series(1::bigint, $4) i
 cross join lateral (select now() - interval '365 days' * (1 - i / $4::float8) as at) moment`
-
-// fill puts sales of the past into the service's table.
-func (g *ground) fill(ctx context.Context, s *shop, size int) error {
-	conn, err := pgx.Connect(ctx, g.postgres.URL(salesDatabase))
-	if err != nil {
-		return fmt.Errorf("connect to PostgreSQL: %w", err)
-	}
-	defer conn.Close(ctx)
-	if _, err := conn.Exec(ctx, fillStatement, s.TenantID, s.CampaignID, s.PlanID, int64(size)); err != nil {
-		return fmt.Errorf("load sales of the past: %w", err)
-	}
-	if _, err := conn.Exec(ctx, "vacuum analyze sales"); err != nil {
-		return fmt.Errorf("load sales of the past: %w", err)
-	}
-	return nil
-}

@@ -17,7 +17,7 @@ type moments struct{ answer, webhook series }
 
 // measureLatency sends sales at steady rates and measures from the moment at which
 // each was due, so that waiting for a slow answer is not left out.
-func measureLatency(ctx context.Context, g *ground, o options, rates []int) error {
+func measureLatency(ctx context.Context, g *ground, o options) error {
 	fmt.Printf(`
 Latency of the whole chain in ms, from the moment at which a sale was due: median (least–greatest) of %d rounds of %d s
   201        the sale is answered
@@ -26,7 +26,7 @@ Latency of the whole chain in ms, from the moment at which a sale was due: media
 `, o.rounds, o.openFor)
 	table := tabwriter.NewWriter(os.Stdout, 0, 8, 3, ' ', 0)
 	fmt.Fprintln(table, "sales/s\t201 p50\t201 p99\twebhook p50\twebhook p99\twebhook slowest")
-	for _, rate := range rates {
+	for _, rate := range o.rates {
 		var answer50, answer99, webhook50, webhook99, slowest series
 		for range o.rounds {
 			m, err := latencyRound(ctx, g, rate, time.Duration(o.openFor)*time.Second)

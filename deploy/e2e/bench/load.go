@@ -88,40 +88,19 @@ type promise struct {
 // open reports sales at a steady rate for d and does not slow down for slow answers:
 // what is late because all connections were waiting counts as late.
 func (l *load) open(ctx context.Context, rate int, d time.Duration) ([]promise, error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
 	promises := make([]promise, int(float64(rate)*d.Seconds()))
-	due := make(chan int, len(promises))
-	go func() {
-		defer close(due)
-		start := time.Now()
-		for i := range promises {
-			promises[i].due = start.Add(time.Duration(i) * time.Second / time.Duration(rate))
-			if ctx.Err() != nil {
-				return
-			}
-			waitUntil(promises[i].due)
-			due <- i
+	err := atRate(ctx, rate, len(promises), len(l.wires), func(number, i int, due time.Time) error {
+		sale, err := l.wires[number].post()
+		if err != nil {
+			return err
 		}
-	}()
-	var group sync.WaitGroup
-	for number, w := range l.wires {
-		group.Go(func() {
-			for i := range due {
-				sale, err := w.post()
-				if err != nil {
-					cancel(err)
-					return
-				}
-				promises[i].sale, promises[i].answered = sale, time.Now()
-				l.recorded[number] = append(l.recorded[number], sale)
-				l.answered.Add(1)
-			}
-		})
-	}
-	group.Wait()
-	if err := context.Cause(ctx); err != nil {
-		return nil, fmt.Errorf("keep up the rate: %w", err)
+		promises[i] = promise{sale, due, time.Now()}
+		l.recorded[number] = append(l.recorded[number], sale)
+		l.answered.Add(1)
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	return promises, nil
 }

@@ -19,7 +19,7 @@ type plant struct {
 	load     *load
 }
 
-var stackDatabases = []string{salesDatabase, "partilha_commissions", "partilha_goals", "partilha_webhooks"}
+var stackDatabases = []string{salesDatabase, commissionsDatabase, goalsDatabase, "partilha_webhooks"}
 
 // startPlant starts the chain on fresh databases, with that many connections to it.
 // The services write a CPU profile if cpuProfile names a file.
@@ -85,24 +85,24 @@ func (p *plant) drain(ctx context.Context) error {
 		factsQuery     = `select count(*) from facts`
 		deliveredQuery = `select count(*) from deliveries where state = 'delivered'`
 	)
-	err := p.await(ctx, "webhooks", 5*time.Millisecond, want, func() (int64, error) { return p.receiver.standing().sales, nil })
+	err := await(ctx, "webhooks", 5*time.Millisecond, want, func() (int64, error) { return p.receiver.standing().sales, nil })
 	if err != nil {
 		return err
 	}
-	err = p.await(ctx, "goal facts", 100*time.Millisecond, want, func() (int64, error) {
-		return p.ground.number(ctx, "partilha_goals", factsQuery)
+	err = await(ctx, "goal facts", 100*time.Millisecond, want, func() (int64, error) {
+		return p.ground.number(ctx, goalsDatabase, factsQuery)
 	})
 	if err != nil {
 		return err
 	}
-	return p.await(ctx, "deliveries", 100*time.Millisecond, want, func() (int64, error) {
+	return await(ctx, "deliveries", 100*time.Millisecond, want, func() (int64, error) {
 		return p.ground.number(ctx, "partilha_webhooks", deliveredQuery)
 	})
 }
 
 // await looks every so often until count is at least want, and fails when it stands
 // still.
-func (p *plant) await(ctx context.Context, what string, every time.Duration, want int64, count func() (int64, error)) error {
+func await(ctx context.Context, what string, every time.Duration, want int64, count func() (int64, error)) error {
 	best, moved := int64(-1), time.Now()
 	for {
 		now, err := count()
@@ -160,9 +160,9 @@ func (p *plant) judge(ctx context.Context) (v verdict, err error) {
 	}
 	read(&v.sales, salesDatabase, `select count(*) from sales`)
 	read(&v.outbox, salesDatabase, `select count(*) from outbox where name = 'sale.recorded'`)
-	read(&v.commissions, "partilha_commissions", `select count(*) from commissions`)
-	read(&v.facts, "partilha_goals", `select count(*) from facts`)
-	read(&v.progress, "partilha_goals", `select coalesce(sum(progress), 0)::bigint from totals`)
+	read(&v.commissions, commissionsDatabase, `select count(*) from commissions`)
+	read(&v.facts, goalsDatabase, `select count(*) from facts`)
+	read(&v.progress, goalsDatabase, progressOfAllQuery)
 	read(&v.delivered, "partilha_webhooks", `select count(*) from deliveries where state = 'delivered'`)
 	same("sales", v.sales, want)
 	same("events of sales", v.outbox, want)
@@ -185,14 +185,14 @@ func (p *plant) judge(ctx context.Context) (v verdict, err error) {
 	// The same commissions with the same centavos, and the same sales, in every
 	// database: a sum of hashes differs where one of them does.
 	read(&sold, salesDatabase, `select coalesce(sum(commission_centavos), 0)::bigint from sales`)
-	read(&earned, "partilha_commissions", `select coalesce(sum(commission_amount_centavos), 0)::bigint from commissions`)
+	read(&earned, commissionsDatabase, `select coalesce(sum(commission_amount_centavos), 0)::bigint from commissions`)
 	same("centavos of commissions", earned, sold)
 	const hash = `select coalesce(sum(hashtext(%s::text)::bigint), 0)::bigint from %s`
 	read(&soldIDs, salesDatabase, fmt.Sprintf(hash, "commission_id", "sales"))
-	read(&earnedIDs, "partilha_commissions", fmt.Sprintf(hash, "commission_id", "commissions"))
+	read(&earnedIDs, commissionsDatabase, fmt.Sprintf(hash, "commission_id", "commissions"))
 	same("hash of the ids of commissions", earnedIDs, soldIDs)
 	read(&countedIDs, salesDatabase, fmt.Sprintf(hash, "sale_id", "sales"))
-	read(&factIDs, "partilha_goals", fmt.Sprintf(hash, "source_id", "facts"))
+	read(&factIDs, goalsDatabase, fmt.Sprintf(hash, "source_id", "facts"))
 	same("hash of the ids of counted sales", factIDs, countedIDs)
 	if err := errors.Join(failures...); err != nil {
 		return v, err

@@ -40,7 +40,7 @@ func ofGenerator(e effort) time.Duration { return e.generator }
 
 // measurePost compares the yardstick, the sales service, and its handler without a
 // database, at each concurrency, which is also the number of connections.
-func measurePost(ctx context.Context, g *ground, o options, clientCounts []int) error {
+func measurePost(ctx context.Context, g *ground, o options) error {
 	fmt.Printf(`
 POST /api/v1/sales, each with a new external_ref, per second: median (least–greatest) of %d rounds of %d s
   yardstick  pgbench, one prepared statement: insert a sale once, and its outbox row
@@ -52,7 +52,7 @@ POST /api/v1/sales, each with a new external_ref, per second: median (least–gr
 	fmt.Fprintln(rates, "clients\tyardstick\tservice\tbare\tservice/yardstick\tservice/bare")
 	efforts := tabwriter.NewWriter(os.Stdout, 0, 8, 3, ' ', 0)
 	fmt.Fprintln(efforts, "clients\tyardstick: PostgreSQL\tservice: PostgreSQL\tservice: own\tbare: own\tload generator")
-	for _, clients := range clientCounts {
+	for _, clients := range o.clients {
 		base, service, bare, err := takeTurns(ctx, g, o, clients)
 		if err != nil {
 			return fmt.Errorf("at %d clients: %w", clients, err)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"net"
@@ -20,6 +21,8 @@ import (
 	"partilha.dev/pkg/postgres"
 	"partilha.dev/pkg/service"
 	"partilha.dev/pkg/web"
+	"partilha.dev/services/commissions"
+	"partilha.dev/services/goals"
 	"partilha.dev/services/sales"
 )
 
@@ -31,26 +34,54 @@ func serve(ctx context.Context, a assignment, logFile *os.File, announce func(an
 	service.TuneMemory()
 	log := zap.New(service.LogCore(zapcore.AddSync(logFile), zapcore.InfoLevel))
 	switch a.Role {
-	case roleSales:
-		return serveSales(ctx, a, log, announce)
 	case roleBare:
 		return serveBare(ctx, log, announce)
 	case roleStack:
 		return serveStack(ctx, a, log, announce)
+	case roleNATS:
+		return serveNATS(ctx, a, announce)
 	default:
-		return fmt.Errorf("there is no role %q", a.Role)
+		one, ok := solos[a.Role]
+		if !ok {
+			return fmt.Errorf("there is no role %q", a.Role)
+		}
+		return one.serve(ctx, a, log, announce)
 	}
 }
 
-// serveSales runs the sales service alone, with all that it does by itself: keys,
-// catalogue, outbox, relay, and partitions.
-func serveSales(ctx context.Context, a assignment, log *zap.Logger, announce func(announcement) error) (err error) {
-	natsURL, stopNATS, err := startNATS(a.Dir)
-	if err != nil {
-		return err
+// solo is a service that runs without the others, with all that it does by itself:
+// keys, consumers, relay, and partitions.
+type solo struct {
+	name    string
+	schemas []postgres.Schema
+	build   func(context.Context, assignment, service.Deps) (service.Service, error)
+}
+
+// sealingKey is of no secret: nothing of what is measured is ever sealed.
+var sealingKey = base64.StdEncoding.EncodeToString(make([]byte, 32))
+
+var solos = map[role]solo{
+	roleSales: {"sales", sales.Migrations, func(ctx context.Context, a assignment, deps service.Deps) (service.Service, error) {
+		return sales.New(ctx, sales.Config{AdminToken: operatorToken, Writers: a.Writers}, deps)
+	}},
+	roleCommissions: {"commissions", commissions.Migrations, func(ctx context.Context, _ assignment, deps service.Deps) (service.Service, error) {
+		return commissions.New(ctx, commissions.Config{SecretKey: sealingKey}, deps)
+	}},
+	roleGoals: {"goals", goals.Migrations, func(ctx context.Context, _ assignment, deps service.Deps) (service.Service, error) {
+		return goals.New(ctx, goals.Config{}, deps)
+	}},
+}
+
+func (one solo) serve(ctx context.Context, a assignment, log *zap.Logger, announce func(announcement) error) (err error) {
+	if a.NATSURL == "" {
+		natsURL, stopNATS, err := startNATS(a.Dir)
+		if err != nil {
+			return err
+		}
+		defer stopNATS()
+		a.NATSURL = natsURL
 	}
-	defer stopNATS()
-	if err := postgres.Migrate(ctx, a.DatabaseURL, sales.Migrations...); err != nil {
+	if err := postgres.Migrate(ctx, a.DatabaseURL, one.schemas...); err != nil {
 		return err
 	}
 	pool, err := postgres.Open(ctx, a.DatabaseURL, 16)
@@ -58,31 +89,40 @@ func serveSales(ctx context.Context, a assignment, log *zap.Logger, announce fun
 		return err
 	}
 	defer pool.Close()
-	connection, err := bus.Connect(bus.Config{URL: natsURL, Name: "sales"}, log)
+	connection, err := bus.Connect(bus.Config{URL: a.NATSURL, Name: one.name}, log)
 	if err != nil {
 		return err
 	}
 	defer connection.Close()
-	deps := service.Deps{Pool: pool, Bus: connection, Log: log, Now: time.Now}
-	if a.InFlight > 0 {
-		const unbounded = 1 << 30
-		deps.Limiter = web.NewLimiter(web.Limits{
-			PerSecond: unbounded, Burst: unbounded, InFlight: a.InFlight, FailuresPerSecond: unbounded, FailureBurst: unbounded,
-		})
-	}
-	s, err := sales.New(ctx, sales.Config{AdminToken: operatorToken, Writers: a.Writers}, deps)
+	deps := service.Deps{Pool: pool, Bus: connection, Log: log, Now: time.Now, Limiter: limiterOf(a)}
+	s, err := one.build(ctx, a, deps)
 	if err != nil {
 		return err
 	}
 	background, stop := context.WithCancel(context.Background())
 	defer stop()
 	ended := make(chan error, 1)
-	go func() { ended <- service.RunAll(background, s.Run, deps.Maintain(sales.Migrations)) }()
+	go func() { ended <- service.RunAll(background, s.Run, deps.Maintain(one.schemas)) }()
 	err = listenAndServe(ctx, announcement{AdminToken: operatorToken}, announce, func(ctx context.Context, listener net.Listener) error {
 		return web.Serve(ctx, listener, s.Handler())
 	})
 	stop()
 	return errors.Join(err, <-ended)
+}
+
+// limiterOf bounds only what a tenant has under way, and only if the assignment says so.
+func limiterOf(a assignment) *web.Limiter {
+	if a.InFlight == 0 {
+		return nil
+	}
+	const unbounded = 1 << 30
+	waiting := a.Waiting
+	if waiting == 0 {
+		waiting = unbounded
+	}
+	return web.NewLimiter(web.Limits{
+		PerSecond: unbounded, Burst: waiting, InFlight: a.InFlight, FailuresPerSecond: unbounded, FailureBurst: unbounded,
+	})
 }
 
 // listenAndServe announces a free port and serves on it until ctx ends.
@@ -119,6 +159,23 @@ func startNATS(dir string) (address string, stop func(), err error) {
 		return "", nil, errors.New("NATS does not start")
 	}
 	return (&url.URL{Scheme: "nats", Host: embedded.Addr().String()}).String(), stop, nil
+}
+
+// serveNATS runs a server and nothing else, until ctx ends.
+func serveNATS(ctx context.Context, a assignment, announce func(announcement) error) error {
+	natsURL, stop, err := startNATS(a.Dir)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	address, err := url.Parse(natsURL)
+	if err == nil {
+		err = announce(announcement{Address: address.Host})
+	}
+	if err == nil {
+		<-ctx.Done()
+	}
+	return err
 }
 
 // serveStack runs everything, except that PostgreSQL is the benchmark's.

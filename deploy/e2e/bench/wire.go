@@ -18,7 +18,8 @@ import (
 type wire struct {
 	conn    net.Conn
 	request []byte
-	digits  []byte // the part of request that counts
+	named   []byte // the part of request that is external_ref
+	digits  []byte // the part of that which counts
 	buffer  []byte // grows to the longest answer
 }
 
@@ -40,8 +41,13 @@ func newWire(s *shop, number int) *wire {
 	ref := fmt.Sprintf("bench-%03d-%s", number, refDigits)
 	w := &wire{request: requestOf(s, "/api/v1/sales", []byte(saleBody(s, ref))), buffer: make([]byte, 4096)}
 	w.digits = digitsOf(w.request, ref)
+	at := bytes.Index(w.request, []byte(ref))
+	w.named = w.request[at : at+len(ref)]
 	return w
 }
+
+// ref is the external_ref of the last sale.
+func (w *wire) ref() string { return string(w.named) }
 
 func saleBody(s *shop, ref string) string {
 	return fmt.Sprintf(`{"referral_code":%q,"campaign_id":%q,"plan_id":%q,"amount_brl":100.50,"external_ref":%q,"customer_ref":"cliente@example.com"}`,
