@@ -24,13 +24,10 @@ func (w *teller) earns(partner uuid.UUID, amounts ...money.BRL) (sales []event.E
 	return sales
 }
 
-// statuses are those of the partner's commissions, the oldest first.
-func (w *teller) statuses(partner uuid.UUID) (all []string) {
+// statuses are those of the partner's commissions, each with its place, the oldest first.
+func (w *teller) statuses(partner uuid.UUID) []string {
 	w.t.Helper()
-	for _, c := range w.dump(fmt.Sprintf(`select row_number() over (order by created_at, commission_id), status from commissions where partner_id = '%s'`, partner)) {
-		all = append(all, c)
-	}
-	return all
+	return w.dump(fmt.Sprintf(`select row_number() over (order by created_at, commission_id), status from commissions where partner_id = '%s'`, partner))
 }
 
 // covered does the worker's work until there is none.
