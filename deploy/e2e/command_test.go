@@ -13,7 +13,8 @@ func TestServeRefusesADatabaseThatIsNotMigrated(t *testing.T) {
 	t.Parallel()
 	nats := testkit.NATS(t)
 	for _, service := range services {
-		p := newProcess(t, service, "DATABASE_URL="+testkit.Database(t), "NATS_URL="+nats.URL(), "WEBHOOKS_SECRET_KEY="+sealingKey)
+		p := newProcess(t, service, "DATABASE_URL="+testkit.Database(t), "NATS_URL="+nats.URL(),
+			"WEBHOOKS_SECRET_KEY="+sealingKey, "COMMISSIONS_SECRET_KEY="+sealingKey)
 		refused := p.run("serve")
 		sentence := strings.TrimSuffix(refused.stderr, "\n")
 		if refused.status != 1 || strings.Contains(sentence, "\n") || !strings.HasPrefix(sentence, service+": migrations are pending") {

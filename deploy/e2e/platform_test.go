@@ -33,7 +33,7 @@ type platform struct {
 
 const adminToken = "operator-of-the-end-to-end-tests"
 
-// sealingKey is the key of the webhooks service: 32 bytes in base64.
+// sealingKey is the key of the webhooks service and of the commissions service: 32 bytes in base64.
 var sealingKey = base64.StdEncoding.EncodeToString([]byte(strings.Repeat("e2e-", 8)))
 
 // newPlatform prepares a platform on migrated databases. NATS runs, the services do not.
@@ -73,6 +73,8 @@ func assemble(t testing.TB, databases map[string]string, env ...string) *platfor
 		switch service {
 		case "sales":
 			own = append(own, "ADMIN_TOKEN="+adminToken)
+		case "commissions":
+			own = append(own, "COMMISSIONS_SECRET_KEY="+sealingKey)
 		case "webhooks":
 			own = append(own, "WEBHOOKS_SECRET_KEY="+sealingKey, "WEBHOOKS_ALLOW_HTTP=true",
 				"WEBHOOKS_ALLOW_NETS=127.0.0.0/8", "WEBHOOKS_PORTS=*")
@@ -101,7 +103,8 @@ func (p *platform) start() {
 func ownerOf(path string) string {
 	for prefix, service := range map[string]string{
 		"/api/v1/commissions": "commissions", "/api/v1/balances": "commissions", "/api/v1/statements": "commissions", "/api/v1/ledger": "commissions",
-		"/api/v1/goals": "goals", "/api/v1/webhook-": "webhooks",
+		"/api/v1/withdrawals": "commissions",
+		"/api/v1/goals":       "goals", "/api/v1/webhook-": "webhooks",
 	} {
 		if strings.HasPrefix(path, prefix) {
 			return service

@@ -87,6 +87,52 @@ func ExampleClient_RecordSales() {
 	// order-48214 is refused: the campaign is not active
 }
 
+// A partner is paid what is available. The request may be repeated under its reference,
+// and each step as it is.
+func ExampleClient_RequestWithdrawal() {
+	partilha := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		const withdrawal = `{"withdrawal_id":"019f60be-3400-7c52-a1f3-8d94e7b6c520","amount_brl":250.00,"pix_key_type":"cpf","pix_key":"***.982.247-**","status":`
+		switch verb := r.URL.Path[strings.LastIndexByte(r.URL.Path, '/')+1:]; verb {
+		case "withdrawals":
+			w.WriteHeader(http.StatusCreated)
+			io.WriteString(w, withdrawal+`"requested","idempotent":false}`)
+		case "approve":
+			io.WriteString(w, withdrawal+`"approved"}`)
+		case "pay":
+			io.WriteString(w, withdrawal+`"paid"}`)
+		}
+	}))
+	defer partilha.Close()
+
+	c, err := client.New(partilha.URL, "ptl_k3y", client.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	ctx := context.Background()
+	asked, err := c.RequestWithdrawal(ctx, client.WithdrawalRequest{
+		ReferralCode: "ana",
+		Amount:       money.BRL(25000), // R$ 250.00
+		PixKeyType:   "cpf",
+		PixKey:       "529.982.247-25",
+		ExternalRef:  "ana-july",
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(asked.Amount, "to", asked.PixKey, "is", asked.Status)
+	if _, err := c.ApproveWithdrawal(ctx, asked.WithdrawalID); err != nil {
+		log.Fatal(err)
+	}
+	paid, err := c.PayWithdrawal(ctx, asked.WithdrawalID, client.Payment{EndToEndID: "E12345678202607141305abcDEF12345"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("it is", paid.Status)
+	// Output:
+	// 250.00 to ***.982.247-** is requested
+	// it is paid
+}
+
 // The sales of a partner are added up. The second page is fetched when it is needed.
 func ExampleClient_ListSales() {
 	partilha := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -46,6 +46,12 @@ const (
 		`"campaign_id":"019f60b5-3400-76b2-83c0-d5f35d1b11f9","plan_id":"019f60b6-3400-772d-8fcf-b0c470ac255c","kind":"sale",` +
 		`"source_sale_id":"019f60bb-3400-78de-80b3-c47f112c5974","source_conversion_id":null,"source_goal_id":null,"base_amount_brl":259.35,` +
 		`"commission_pct":12.5,"commission_amount_brl":32.42,"reversed_brl":0.00,"status":"available","available_at":"2026-07-14T13:06:10Z","created_at":"2026-07-14T13:06:10Z"}`
+	withdrawalReceipt = `{"withdrawal_id":"019f60be-3400-7c52-a1f3-8d94e7b6c520","external_ref":"july","partner_id":"019f60b3-3400-75c6-82e0-91b8c0565f1b",` +
+		`"amount_brl":250.00,"pix_key_type":"cpf","pix_key":"***.982.247-**","status":"requested","requested_at":"2026-07-14T13:00:00Z","idempotent":false}`
+	withdrawal = `{"withdrawal_id":"019f60be-3400-7c52-a1f3-8d94e7b6c520","external_ref":"july","partner_id":"019f60b3-3400-75c6-82e0-91b8c0565f1b",` +
+		`"amount_brl":250.00,"pix_key_type":"cpf","pix_key":"52998224725","status":"failed","reason":"no such key","failure_code":"AC03","end_to_end_id":null,` +
+		`"requested_at":"2026-07-14T13:00:00Z","changed_at":"2026-07-14T13:10:00Z","paid_at":null,"history":[` +
+		`{"status":"requested","reason":null,"failure_code":null,"api_key_prefix":"ptl_abcdefgh","changed_at":"2026-07-14T13:00:00Z"}]}`
 	goal = `{"goal_id":"019f60d1-3400-7cc0-8e0e-3b8b1f6a1c2d","name":"Dez vendas","metric":"sales_amount","target":5000.00,"period":"month","campaign_id":null,` +
 		`"partner_ids":["019f60b3-3400-75c6-82e0-91b8c0565f1b"],"timezone":"America/Sao_Paulo","starts_at":"2026-07-01T03:00:00Z","ends_at":null,` +
 		`"reward_brl":150.00,"status":"active","created_at":"2026-07-14T13:06:10Z"}`
@@ -249,6 +255,37 @@ var shapes = map[string]struct {
 		return only(c.ListGoalProgress(ctx, saleID, client.ProgressFilter{}))
 	},
 		"GET /api/v1/goals/019f60bb-3400-78de-80b3-c47f112c5974/progress?limit=100", ``, aPage(progress), progress},
+	"RequestWithdrawal": {func(ctx context.Context, c *client.Client) (any, error) {
+		return c.RequestWithdrawal(ctx, client.WithdrawalRequest{PartnerID: partnerID, Amount: money.BRL(25000), PixKeyType: "cpf", PixKey: "529.982.247-25", ExternalRef: "july"})
+	},
+		"POST /api/v1/withdrawals",
+		`{"partner_id":"019f60b3-3400-75c6-82e0-91b8c0565f1b","amount_brl":250.00,"pix_key_type":"cpf","pix_key":"529.982.247-25","external_ref":"july"}`, withdrawalReceipt, ""},
+	"RequestWithdrawal by code": {func(ctx context.Context, c *client.Client) (any, error) {
+		return c.RequestWithdrawal(ctx, client.WithdrawalRequest{ReferralCode: "ana", Amount: money.BRL(25000), PixKeyType: "email", PixKey: "ana@example.com", ExternalRef: "july"})
+	},
+		"POST /api/v1/withdrawals",
+		`{"referral_code":"ana","amount_brl":250.00,"pix_key_type":"email","pix_key":"ana@example.com","external_ref":"july"}`, withdrawalReceipt, ""},
+	"ApproveWithdrawal": {func(ctx context.Context, c *client.Client) (any, error) { return c.ApproveWithdrawal(ctx, saleID) },
+		"POST /api/v1/withdrawals/019f60bb-3400-78de-80b3-c47f112c5974/approve", `{}`, withdrawal, ""},
+	"RejectWithdrawal": {func(ctx context.Context, c *client.Client) (any, error) { return c.RejectWithdrawal(ctx, saleID, "no") },
+		"POST /api/v1/withdrawals/019f60bb-3400-78de-80b3-c47f112c5974/reject", `{"reason":"no"}`, withdrawal, ""},
+	"CancelWithdrawal": {func(ctx context.Context, c *client.Client) (any, error) { return c.CancelWithdrawal(ctx, saleID, "") },
+		"POST /api/v1/withdrawals/019f60bb-3400-78de-80b3-c47f112c5974/cancel", `{}`, withdrawal, ""},
+	"PayWithdrawal": {func(ctx context.Context, c *client.Client) (any, error) {
+		return c.PayWithdrawal(ctx, saleID, client.Payment{EndToEndID: "E12345678202607141305abcDEF12345", PaidAt: time.Date(2026, 7, 14, 13, 5, 0, 0, time.UTC)})
+	},
+		"POST /api/v1/withdrawals/019f60bb-3400-78de-80b3-c47f112c5974/pay",
+		`{"end_to_end_id":"E12345678202607141305abcDEF12345","paid_at":"2026-07-14T13:05:00Z"}`, withdrawal, ""},
+	"FailWithdrawal": {func(ctx context.Context, c *client.Client) (any, error) {
+		return c.FailWithdrawal(ctx, saleID, "no such key", "AC03")
+	},
+		"POST /api/v1/withdrawals/019f60bb-3400-78de-80b3-c47f112c5974/fail", `{"reason":"no such key","failure_code":"AC03"}`, withdrawal, ""},
+	"GetWithdrawal": {func(ctx context.Context, c *client.Client) (any, error) { return c.GetWithdrawal(ctx, saleID) },
+		"GET /api/v1/withdrawals/019f60bb-3400-78de-80b3-c47f112c5974", ``, withdrawal, ""},
+	"ListWithdrawals": {func(ctx context.Context, c *client.Client) (any, error) {
+		return only(c.ListWithdrawals(ctx, client.WithdrawalFilter{PartnerID: partnerID, Status: "approved", ExternalRef: "july"}))
+	},
+		"GET /api/v1/withdrawals?external_ref=july&limit=100&partner_id=019f60b3-3400-75c6-82e0-91b8c0565f1b&status=approved", ``, aPage(withdrawal), withdrawal},
 }
 
 func TestEveryCallHasTheShapeOfTheContract(t *testing.T) {

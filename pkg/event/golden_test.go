@@ -111,6 +111,8 @@ func TestEveryMemberThatMayBeNullIsNullInASample(t *testing.T) {
 		event.NameCommissionReleased:  {"campaign_id", "source_sale_id"},
 		event.NameCommissionReversed:  {"campaign_id", "source_sale_id"},
 		event.NameGoalReached:         {"period_end", "reward_brl"},
+
+		event.NameWithdrawalStatusChanged: {"reason", "failure_code", "end_to_end_id"},
 	} {
 		for _, member := range want {
 			null := func(e event.Sealed) bool { return bytes.Contains(e.Body, []byte(`"`+member+`":null`)) }

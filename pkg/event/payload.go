@@ -183,6 +183,40 @@ type CommissionReversed struct {
 // EventName is commission.reversed.
 func (CommissionReversed) EventName() string { return NameCommissionReversed }
 
+// WithdrawalRequested tells that a partner asked to be paid, and that the amount is
+// reserved from then on. The key is masked: an event is no place for a whole one.
+type WithdrawalRequested struct {
+	WithdrawalID uuid.UUID `json:"withdrawal_id"`
+	PartnerID    uuid.UUID `json:"partner_id"`
+	Amount       money.BRL `json:"amount_brl"`
+	KeyType      string    `json:"pix_key_type"` // cpf, cnpj, phone, email or evp
+	KeyMasked    string    `json:"pix_key_masked"`
+	Status       string    `json:"status"` // requested
+	RequestedAt  time.Time `json:"requested_at"`
+}
+
+// EventName is withdrawal.requested.
+func (WithdrawalRequested) EventName() string { return NameWithdrawalRequested }
+
+// WithdrawalStatusChanged tells of every state of a withdrawal but the first.
+type WithdrawalStatusChanged struct {
+	WithdrawalID   uuid.UUID `json:"withdrawal_id"`
+	PartnerID      uuid.UUID `json:"partner_id"`
+	Amount         money.BRL `json:"amount_brl"`
+	KeyType        string    `json:"pix_key_type"`
+	KeyMasked      string    `json:"pix_key_masked"`
+	Status         string    `json:"status"` // approved, paid, rejected, cancelled or failed
+	RequestedAt    time.Time `json:"requested_at"`
+	PreviousStatus string    `json:"previous_status"`
+	Reason         *string   `json:"reason"`
+	FailureCode    *string   `json:"failure_code"`  // the bank's, where the payment failed
+	EndToEndID     *string   `json:"end_to_end_id"` // of the payment, as the bank knows it
+	ChangedAt      time.Time `json:"changed_at"`
+}
+
+// EventName is withdrawal.status_changed.
+func (WithdrawalStatusChanged) EventName() string { return NameWithdrawalStatusChanged }
+
 // GoalReached tells that a partner reached a goal in one period; it is told once.
 type GoalReached struct {
 	GoalID      uuid.UUID  `json:"goal_id"`

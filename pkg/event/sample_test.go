@@ -20,6 +20,9 @@ var (
 	moment   = time.Date(2026, 8, 14, 23, 59, 58, 120_000_000, time.UTC)
 	later    = time.Date(2026, 9, 1, 0, 0, 0, 0, time.UTC)
 	reward   = money.BRL(25_000)
+	reason   = "chave não encontrada"
+	failure  = "AC03"
+	endToEnd = "E12345678202608142359abcDEF12345"
 	earned   = money.BRL(475)
 )
 
@@ -79,6 +82,21 @@ func samples(t testing.TB) map[string]sample {
 				ReversedTotal: 350, CommissionAmount: 503, Status: "pending", Reason: "sale_refunded", ReversedAt: later,
 			},
 			event.CommissionReversed{CommissionID: plan, PartnerID: partner, RefundID: refund, Status: "reversed", Reason: "sale_refunded", ReversedAt: later},
+		),
+		event.NameWithdrawalRequested: sampleOf(t,
+			event.WithdrawalRequested{
+				WithdrawalID: thing, PartnerID: partner, Amount: 32_000, KeyType: "cpf", KeyMasked: "***.982.247-**", Status: "requested", RequestedAt: moment,
+			},
+		),
+		event.NameWithdrawalStatusChanged: sampleOf(t,
+			event.WithdrawalStatusChanged{
+				WithdrawalID: thing, PartnerID: partner, Amount: 32_000, KeyType: "cpf", KeyMasked: "***.982.247-**", Status: "failed", RequestedAt: moment,
+				PreviousStatus: "approved", Reason: &reason, FailureCode: &failure, ChangedAt: later,
+			},
+			event.WithdrawalStatusChanged{
+				WithdrawalID: thing, PartnerID: partner, Amount: 32_000, KeyType: "email", KeyMasked: "j***@example.com", Status: "paid", RequestedAt: moment,
+				PreviousStatus: "approved", EndToEndID: &endToEnd, ChangedAt: later,
+			},
 		),
 		event.NameGoalReached: sampleOf(t,
 			event.GoalReached{

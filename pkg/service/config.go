@@ -41,7 +41,7 @@ func checkSwitch(name, setting string) error {
 }
 
 // secretVariables may be given as a file.
-var secretVariables = []string{"DATABASE_URL", "NATS_URL", "ADMIN_TOKEN", "WEBHOOKS_SECRET_KEY"}
+var secretVariables = []string{"DATABASE_URL", "NATS_URL", "ADMIN_TOKEN", "WEBHOOKS_SECRET_KEY", "COMMISSIONS_SECRET_KEY"}
 
 // ReadEnvironment fills config, a pointer to a struct with env tags, from the
 // environment.

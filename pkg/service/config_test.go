@@ -66,18 +66,20 @@ func TestASecretMayComeFromAFile(t *testing.T) {
 		Admin    string `env:"ADMIN_TOKEN"`
 		NATS     string `env:"NATS_URL"`
 		Webhooks string `env:"WEBHOOKS_SECRET_KEY"`
+		PixKeys  string `env:"COMMISSIONS_SECRET_KEY"`
 		Other    string `env:"OTHER"`
 	}
 	unset(t, secretVariables...)
 	for name, content := range map[string]string{
-		"DATABASE_URL": "postgres://two\n", "ADMIN_TOKEN": " kept as it is \r\n\n", "NATS_URL": "nats://a,nats://b", "WEBHOOKS_SECRET_KEY": "line\nbreak\n", "OTHER": "x",
+		"DATABASE_URL": "postgres://two\n", "ADMIN_TOKEN": " kept as it is \r\n\n", "NATS_URL": "nats://a,nats://b", "WEBHOOKS_SECRET_KEY": "line\nbreak\n",
+		"COMMISSIONS_SECRET_KEY": "pix\n", "OTHER": "x",
 	} {
 		t.Setenv(name+"_FILE", write(t, content))
 	}
 	if err := ReadEnvironment(&config); err != nil {
 		t.Fatal(err)
 	}
-	if config.Database != "postgres://two" || config.Admin != " kept as it is " || config.NATS != "nats://a,nats://b" || config.Webhooks != "line\nbreak" || config.Other != "" {
+	if config.Database != "postgres://two" || config.Admin != " kept as it is " || config.NATS != "nats://a,nats://b" || config.Webhooks != "line\nbreak" || config.PixKeys != "pix" || config.Other != "" {
 		t.Errorf("%+v", config)
 	}
 }

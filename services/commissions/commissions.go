@@ -4,7 +4,8 @@
 // It listens: a recorded sale, a conversion that pays, and a goal with a reward each earn
 // exactly one commission; a refund takes back what it says. Every movement of money is
 // one transfer between two accounts, which is never changed, and the balances are kept
-// together with them. The service tells of each commission on the COMMISSIONS stream and
+// together with them. Partners are paid by withdrawals, whose money is reserved from the
+// moment they are asked for. The service tells of all that on the COMMISSIONS stream and
 // answers who has what, and how that came about. It never asks another service.
 package commissions
 
@@ -20,6 +21,7 @@ import (
 	"partilha.dev/pkg/openapi"
 	"partilha.dev/pkg/outbox"
 	"partilha.dev/pkg/postgres"
+	"partilha.dev/pkg/seal"
 	"partilha.dev/pkg/service"
 	"partilha.dev/pkg/web"
 )
@@ -36,14 +38,17 @@ var Migrations = []postgres.Schema{
 	{Name: "commissions", FS: postgres.Embedded(migrations)},
 }
 
-// Config is what the service alone reads from its environment: nothing.
-type Config struct{}
+// Config is what the service alone reads from its environment.
+type Config struct {
+	SecretKey string `env:"COMMISSIONS_SECRET_KEY,required,notEmpty"` // seals PIX keys: keys of 32 bytes in base64, the first one seals
+}
 
 // Service is the commissions service, wired and not yet running.
 type Service struct {
 	deps    service.Deps
 	keys    *auth.Copy
 	relay   *outbox.Relay
+	ring    *seal.Ring // of PIX keys
 	handler http.Handler
 }
 
@@ -52,8 +57,13 @@ type Service struct {
 func Document() (*openapi.Document, error) { return openapi.Load(document) }
 
 // New wires the service. It reads the known keys from the database, which must be
-// migrated; NATS may be away.
-func New(ctx context.Context, _ Config, deps service.Deps) (*Service, error) {
+// migrated, and makes sure that the configured keys open the PIX keys that are stored;
+// NATS may be away.
+func New(ctx context.Context, config Config, deps service.Deps) (*Service, error) {
+	ring, err := seal.NewRing(config.SecretKey)
+	if err != nil {
+		return nil, fmt.Errorf("COMMISSIONS_SECRET_KEY: %w", err)
+	}
 	doc, err := Document()
 	if err != nil {
 		return nil, err
@@ -62,7 +72,10 @@ func New(ctx context.Context, _ Config, deps service.Deps) (*Service, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start commissions: %w", err)
 	}
-	s := &Service{deps: deps, keys: keys, relay: outbox.NewRelay(deps.Pool, deps.Bus, bus.Commissions, deps.Log)}
+	s := &Service{deps: deps, keys: keys, relay: outbox.NewRelay(deps.Pool, deps.Bus, bus.Commissions, deps.Log), ring: ring}
+	if err := s.checkSecretKey(ctx); err != nil {
+		return nil, err
+	}
 	api, err := web.API{
 		Document: doc, Routes: s.routes(), Keys: keys,
 		Limiter: deps.Limiter, Log: deps.Log, Now: deps.Now,
@@ -77,11 +90,11 @@ func New(ctx context.Context, _ Config, deps service.Deps) (*Service, error) {
 // Handler answers the API and the system's addresses.
 func (s *Service) Handler() http.Handler { return s.handler }
 
-// Run follows the keys, handles events, releases what was held back and publishes the
-// service's own events, until ctx ends. What is unfinished by then is taken up by the
-// next run.
+// Run follows the keys, handles events, releases what was held back, covers what was paid
+// and publishes the service's own events, until ctx ends. What is unfinished by then is
+// taken up by the next run.
 func (s *Service) Run(ctx context.Context) error {
-	return service.RunAll(ctx, s.keys.Run, s.relay.Run, s.releaseHeld, s.deps.Consume(s.Consumers()))
+	return service.RunAll(ctx, s.keys.Run, s.relay.Run, s.releaseHeld, s.coverPaid, s.deps.Consume(s.Consumers()))
 }
 
 // Consumers are what the service listens to: everything that earns somebody something

@@ -58,6 +58,7 @@ func (s *Service) earn(ctx context.Context, tx *postgres.Tx, earnings []earning)
 			books.post(b, movedCommission, e.ID, e.ID, expense, pending, e.Amount)
 		} else {
 			books.free(b, movedCommission, e.ID, e.ID, expense, e.Amount)
+			b.coverable(e.Amount)
 		}
 	}
 	if err := books.keep(ctx, tx); err != nil {

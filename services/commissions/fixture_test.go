@@ -2,10 +2,12 @@ package commissions
 
 import (
 	"context"
+	"encoding/base64"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -22,12 +24,16 @@ import (
 	"partilha.dev/pkg/postgres"
 	"partilha.dev/pkg/service"
 	"partilha.dev/pkg/testkit"
+	"partilha.dev/services/commissions/internal/pix"
 )
 
 func TestMain(m *testing.M) { testkit.Main(m) }
 
 // nowhere is an address at which no NATS answers.
 const nowhere = "nats://127.0.0.1:1"
+
+// sealingKey is the key of PIX keys.
+var sealingKey = base64.StdEncoding.EncodeToString([]byte(strings.Repeat("pix-", 8)))
 
 // fixture is a service with a database of its own.
 type fixture struct {
@@ -62,7 +68,7 @@ func connect(t *testing.T, url string) *bus.Bus {
 
 func (f *fixture) wire() *fixture {
 	f.t.Helper()
-	s, err := New(f.t.Context(), Config{}, f.deps)
+	s, err := New(f.t.Context(), Config{SecretKey: sealingKey}, f.deps)
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -251,6 +257,8 @@ func (f *fixture) state() map[string][]string {
 		"transfers":   f.dump(`select * from transfers`),
 		"holds":       f.dump(`select * from holds`),
 		"partners":    f.dump(`select * from partners`),
+		"withdrawals": f.dump(`select * from withdrawals`),
+		"states":      f.dump(`select * from withdrawal_states`),
 		"outbox":      f.dump(`select * from outbox`),
 		"receipts":    f.dump(`select * from receipts`),
 		"parked":      f.dump(`select consumer, event_id, body, reason from parked_events`),
@@ -268,24 +276,61 @@ func (f *fixture) get(key, target string) *httptest.ResponseRecorder {
 	return answer
 }
 
-// payOut moves all that the partner has available to paid, as a withdrawal would.
-func (f *fixture) payOut(tenant, partner uuid.UUID) {
+// ask is for a withdrawal of that much, with a reference of its own.
+func ask(partner uuid.UUID, amount money.BRL) withdrawalRequest {
+	return withdrawalRequest{PartnerID: &partner, Amount: amount, KeyType: pix.CPF, Key: "529.982.247-25", ExternalRef: newID().String()}
+}
+
+// operatorKey is the id of the key with which tests change withdrawals beside the API.
+const operatorKey = "operator"
+
+// ask asks for a withdrawal as the API does once it has read the body.
+func (f *fixture) ask(tenant uuid.UUID, r withdrawalRequest) (w *withdrawal, fresh bool, err error) {
 	f.t.Helper()
-	withdrawal := newID()
-	err := postgres.Transact(f.t.Context(), f.deps.Pool, func(tx *postgres.Tx) error {
-		l, err := f.lockBooks(f.t.Context(), tx, map[partnerKey]bool{{tenant, partner}: true})
-		if err != nil {
-			return err
-		}
-		b := l.books[partnerKey{tenant, partner}]
-		amount := b.Available
-		l.post(b, "withdrawal", withdrawal, uuid.Nil, available, reserved, amount)
-		l.post(b, "withdrawal_paid", withdrawal, uuid.Nil, reserved, paid, amount)
-		return l.keep(f.t.Context(), tx)
-	})
-	if err != nil {
+	if err := r.check(); err != nil {
 		f.t.Fatal(err)
 	}
+	w, _, fresh, err = f.request(f.t.Context(), tenant, operatorKey, r)
+	return w, fresh, err
+}
+
+// mustAsk is for requests that have nothing wrong with them.
+func (f *fixture) mustAsk(tenant, partner uuid.UUID, amount money.BRL) uuid.UUID {
+	f.t.Helper()
+	w, fresh, err := f.ask(tenant, ask(partner, amount))
+	if err != nil || !fresh {
+		f.t.Fatal(fresh, err)
+	}
+	return w.ID
+}
+
+// step brings a withdrawal into a state, with a reason where one is needed.
+func (f *fixture) step(tenant, id uuid.UUID, to string) *transition {
+	f.t.Helper()
+	t := &transition{id: id, to: to}
+	if to == statusRejected || to == statusFailed {
+		t.Reason = new("it must not be")
+	}
+	if err := f.change(f.t.Context(), tenant, operatorKey, []*transition{t}); err != nil {
+		t.err = err
+	}
+	return t
+}
+
+// mustStep is for steps that may be taken.
+func (f *fixture) mustStep(tenant, id uuid.UUID, states ...string) {
+	f.t.Helper()
+	for _, to := range states {
+		if t := f.step(tenant, id, to); t.err != nil || t.repeated {
+			f.t.Fatalf("%s: %v, repeated: %t", to, t.err, t.repeated)
+		}
+	}
+}
+
+// payOut has all that the partner has available be withdrawn and paid.
+func (f *fixture) payOut(tenant, partner uuid.UUID) {
+	f.t.Helper()
+	f.mustStep(tenant, f.mustAsk(tenant, partner, f.books(tenant, partner).Available), statusApproved, statusPaid)
 }
 
 // only is the one event of its kind that is told.

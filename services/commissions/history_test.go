@@ -28,6 +28,8 @@ const day = 24 * time.Hour
 type model struct {
 	partners    map[uuid.UUID]*balances
 	commissions map[uuid.UUID]*earnedOnce
+	withdrawals map[uuid.UUID]*asked
+	uncovered   map[uuid.UUID]money.BRL // what was paid to a partner and covers no commission
 }
 
 type earnedOnce struct {
@@ -38,7 +40,7 @@ type earnedOnce struct {
 }
 
 func newModel() *model {
-	return &model{map[uuid.UUID]*balances{}, map[uuid.UUID]*earnedOnce{}}
+	return &model{map[uuid.UUID]*balances{}, map[uuid.UUID]*earnedOnce{}, map[uuid.UUID]*asked{}, map[uuid.UUID]money.BRL{}}
 }
 
 func (m *model) partner(id uuid.UUID) *balances {
@@ -72,6 +74,9 @@ func (m *model) reverse(id uuid.UUID, amount money.BRL) {
 		there := min(p.Available, amount)
 		p.Available, p.Debt = p.Available-there, p.Debt+amount-there
 	}
+	if c.status == "paid" {
+		m.uncovered[c.partner] += amount
+	}
 	if c.reversed += amount; c.reversed == c.amount && amount > 0 {
 		c.status = "reversed"
 	}
@@ -91,10 +96,17 @@ func (m *model) release(now time.Time) {
 // rows is the model as the tables show it.
 func (m *model) rows() (rows []string) {
 	for id, p := range m.partners {
-		rows = append(rows, fmt.Sprintf("(%s,%d,%d,%d,%d,%d)", id, p.Pending, p.Available, p.Reserved, p.Paid, p.Debt))
+		rows = append(rows, fmt.Sprintf("(%s,%d,%d,%d,%d,%d,%d)", id, p.Pending, p.Available, p.Reserved, p.Paid, p.Debt, m.uncovered[id]))
 	}
 	for id, c := range m.commissions {
-		rows = append(rows, fmt.Sprintf("(%s,%d,%d,%s)", id, c.amount, c.reversed, c.status))
+		status := c.status
+		if c.amount == 0 && status != "pending" {
+			status = "worthless"
+		}
+		rows = append(rows, fmt.Sprintf("(%s,%d,%d,%s)", id, c.amount, c.reversed, status))
+	}
+	for id, w := range m.withdrawals {
+		rows = append(rows, fmt.Sprintf("(%s,%d,%s)", id, w.amount, w.status))
 	}
 	slices.Sort(rows)
 	return rows
@@ -180,7 +192,11 @@ func (s *shop) addSale(partner uuid.UUID) {
 
 // step has one thing happen, and says what.
 func (s *shop) step() (what string, err error) {
-	switch choice := s.random.IntN(10); {
+	switch choice := s.random.IntN(16); {
+	case choice >= 13:
+		return "a withdrawal", s.withdraw()
+	case choice >= 10:
+		return "a step of a withdrawal", s.stepWithdrawal()
 	case choice == 0:
 		s.now = s.now.Add(min(time.Duration(s.random.IntN(36))*time.Hour, s.end.Sub(s.now)))
 		for s.mustRelease() == releaseBatch {
@@ -228,7 +244,7 @@ func (s *shop) refused(h happening, want fault.Kind) error {
 
 // rows is the tenant's whole state.
 func (s *shop) rows() (rows []string) {
-	for _, table := range []string{"accounts", "transfers", "commissions", "holds", "outbox"} {
+	for _, table := range []string{"accounts", "transfers", "commissions", "holds", "withdrawals", "withdrawal_states", "outbox"} {
 		rows = append(rows, s.dump(fmt.Sprintf(`select * from %s where tenant_id = '%s'`, table, s.tenant))...)
 	}
 	return rows
@@ -237,8 +253,10 @@ func (s *shop) rows() (rows []string) {
 // check compares the books with the model, and holds every rule against them.
 func (s *shop) check() error {
 	got := slices.Concat(
-		s.dump(fmt.Sprintf(`select partner_id, %s from accounts where tenant_id = '%s'`, balanceColumns, s.tenant)),
-		s.dump(fmt.Sprintf(`select commission_id, commission_amount_centavos, reversed_centavos, status from commissions where tenant_id = '%s'`, s.tenant)))
+		s.dump(fmt.Sprintf(`select partner_id, %s, uncovered_centavos from accounts where tenant_id = '%s'`, balanceColumns, s.tenant)),
+		s.dump(fmt.Sprintf(`select commission_id, commission_amount_centavos, reversed_centavos,
+			case when commission_amount_centavos = 0 and status <> 'pending' then 'worthless' else status end from commissions where tenant_id = '%s'`, s.tenant)),
+		s.dump(fmt.Sprintf(`select withdrawal_id, amount_centavos, status from withdrawals where tenant_id = '%s'`, s.tenant)))
 	slices.Sort(got)
 	if want := s.model.rows(); !slices.Equal(got, want) {
 		return fmt.Errorf("the books are\n%s\nand must be\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
@@ -267,6 +285,8 @@ func TestTheBooksHoldThroughEveryHistory(t *testing.T) {
 		s := newShop(f, random)
 		for steps := 0; len(s.coming) > 0; steps++ {
 			what, err := s.step()
+			s.covered()
+			s.model.cover()
 			if err == nil {
 				err = s.check()
 			}
@@ -278,6 +298,8 @@ func TestTheBooksHoldThroughEveryHistory(t *testing.T) {
 		for f.mustRelease() == releaseBatch {
 		}
 		s.model.release(f.now)
+		s.covered()
+		s.model.cover()
 		if err := s.check(); err != nil {
 			t.Fatalf("history %d of -seed %d: in the end: %v", i, *seed, err)
 		}

@@ -116,6 +116,17 @@ select ('00000000-0000-7000-8000-00000000000' || tenant)::uuid, lpad(to_hex(case
 	timestamptz '2026-01-01' + n * interval '1 minute', 'commission', lpad(to_hex(n), 32, '0')::uuid, lpad(to_hex(n), 32, '0')::uuid, 'expense', 'available', 1, 0, 0, 0, 0, 0
 from generate_series(1, $1::bigint) as n, generate_series(1, 2) as tenant`
 
+// A large partner has half of the withdrawals; most are paid, one in ten is approved, one
+// in a hundred failed.
+const manyWithdrawalsStatement = `
+insert into withdrawals (tenant_id, withdrawal_id, external_ref, partner_id, amount_centavos, pix_key_type, pix_key, pix_key_masked, status, reason, paid_at, requested_at, changed_at)
+select ('00000000-0000-7000-8000-00000000000' || tenant)::uuid, lpad(to_hex(n), 32, '0')::uuid, 'ref ' || n,
+	lpad(to_hex(case when n % 2 = 0 then 1 else n % 100 end), 32, '0')::uuid, 100, 'cpf', 'sealed', '***', status,
+	case when status = 'failed' then 'x' end, case when status = 'paid' then at end, at, at
+from generate_series(1, $1::bigint) as n, generate_series(1, 2) as tenant,
+	lateral (select timestamptz '2026-01-01' + n * interval '1 minute' as at,
+		case when n % 100 = 99 then 'failed' when n % 10 = 1 then 'approved' else 'paid' end as status) as asked`
+
 // crowd fills the tables with many rows of two tenants and returns a connection.
 func (f *fixture) crowd(rows int) *pgx.Conn {
 	f.t.Helper()
@@ -124,7 +135,7 @@ func (f *fixture) crowd(rows int) *pgx.Conn {
 		f.t.Fatal(err)
 	}
 	f.t.Cleanup(conn.Release)
-	for _, statement := range []string{manyCommissionsStatement, manyAccountsStatement, manyTransfersStatement} {
+	for _, statement := range []string{manyCommissionsStatement, manyAccountsStatement, manyTransfersStatement, manyWithdrawalsStatement} {
 		if _, err := conn.Exec(f.t.Context(), statement, rows); err != nil {
 			f.t.Fatal(err)
 		}
@@ -200,4 +211,51 @@ func TestBalancesAndStatementsAreWalksAlongOneIndex(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) { testkit.WalksAlong(t, conn, query, named, "transfers_pkey", -1, false) })
 	}
+}
+
+func TestEveryFilterOfTheWithdrawalsIsAWalkAlongOneIndex(t *testing.T) {
+	const limit = 26
+	f := prepare(t, nowhere).wire()
+	conn := f.crowd(30_000)
+	for name, row := range map[string]struct {
+		filter withdrawalFilter
+		index  string
+		found  int
+		picked bool // from rows that another of its filters admits
+	}{
+		"none":                   {withdrawalFilter{}, "withdrawals_of_tenant", limit, false},
+		"a span":                 {withdrawalFilter{createdFrom: minute(5000), createdTo: minute(5010)}, "withdrawals_of_tenant", 10, false},
+		"a large partner":        {withdrawalFilter{partnerID: ordinal(1)}, "withdrawals_of_partner", limit, false},
+		"a small partner":        {withdrawalFilter{partnerID: ordinal(7)}, "withdrawals_of_partner", limit, false},
+		"a partner and a status": {withdrawalFilter{partnerID: ordinal(1), status: new(statusPaid)}, "withdrawals_of_", limit, true},
+		"a rare status":          {withdrawalFilter{status: new(statusFailed)}, "withdrawals_of_status", limit, false},
+		"a status that none has": {withdrawalFilter{status: new(statusRejected)}, "withdrawals_of_status", 0, false},
+		"a reference":            {withdrawalFilter{externalRef: new("ref 7")}, "withdrawals_external_ref_key", 1, false},
+	} {
+		for _, page := range []string{"first", "later"} {
+			t.Run(name+", the "+page+" page", func(t *testing.T) {
+				arguments := row.filter.arguments()
+				arguments["tenant_id"], arguments["limit"] = &firstTenant, limit
+				most := row.found
+				if page == "later" {
+					arguments["after"], arguments["after_requested_at"], most = ordinal(20_000), minute(20_000), -1
+				}
+				testkit.WalksAlong(t, conn, row.filter.query(), arguments, row.index, most, row.picked)
+			})
+		}
+	}
+}
+
+// What a payment covers is looked up among the commissions that are available alone,
+// however many a partner has that are paid already.
+func TestTheOldestCommissionsThatAreAvailableAreAWalkAlongTheirOwnIndex(t *testing.T) {
+	f := prepare(t, nowhere).wire()
+	conn := f.crowd(30_000)
+	const oldest = `
+select commission_id, commission_amount_centavos - reversed_centavos from commissions c where c.tenant_id = @tenant_id and c.partner_id = @partner_id and c.status = 'available'
+order by created_at, commission_id limit @limit`
+	if !strings.Contains(coverStatement, "c.status = 'available'\n\t\torder by created_at, commission_id limit") {
+		t.Fatal("commissions are covered in another way than is looked at here")
+	}
+	testkit.WalksAlong(t, conn, oldest, pgx.NamedArgs{"tenant_id": &firstTenant, "partner_id": ordinal(1), "limit": 100}, "commissions_to_cover", 100, false)
 }

@@ -22,28 +22,34 @@ select * from unnest($1::uuid[], $2::uuid[], $3::timestamptz[], $4::text[], $5::
 	keepBooksStatement = `
 update accounts a
 set pending_centavos = book.pending, available_centavos = book.available, reserved_centavos = book.reserved,
-	paid_centavos = book.paid, debt_centavos = book.debt, posted_at = book.posted_at
-from unnest($1::uuid[], $2::uuid[], $3::timestamptz[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[])
-	as book (tenant_id, partner_id, posted_at, pending, available, reserved, paid, debt)
+	paid_centavos = book.paid, debt_centavos = book.debt, posted_at = book.posted_at,
+	uncovered_centavos = book.uncovered, covering_due = book.due
+from unnest($1::uuid[], $2::uuid[], $3::timestamptz[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[], $9::bigint[], $10::boolean[])
+	as book (tenant_id, partner_id, posted_at, pending, available, reserved, paid, debt, uncovered, due)
 where a.tenant_id = book.tenant_id and a.partner_id = book.partner_id`
 )
 
-// keep stores the transfers, and what they have made of the books, in two statements.
-// A transfer that was made before is a conflict: its cause comes a second time.
+// keep stores the transfers, and what has become of the books, in two statements. A
+// transfer that was made before is a conflict: its cause comes a second time.
 func (l *ledger) keep(ctx context.Context, tx *postgres.Tx) error {
-	if len(l.moved) == 0 {
+	if err := l.keepTransfers(ctx, tx); err != nil {
+		return err
+	}
+	return l.keepBooks(ctx, tx)
+}
+
+func (l *ledger) keepTransfers(ctx context.Context, tx *postgres.Tx) error {
+	n := len(l.moved)
+	if n == 0 {
 		return nil
 	}
-	n := len(l.moved)
 	rows := newPosted(n)
 	kinds, references, commissions := make([]string, 0, n), make([]uuid.UUID, 0, n), make([]*uuid.UUID, 0, n)
 	sources, targets, amounts := make([]string, 0, n), make([]string, 0, n), make([]int64, 0, n)
-	touched := make(map[partnerKey]bool, len(l.books))
 	for _, t := range l.moved {
 		rows.append(t.partnerKey, t.postedAt, t.after)
 		kinds, references, commissions = append(kinds, string(t.kind)), append(references, t.reference), append(commissions, orNull(t.commission))
 		sources, targets, amounts = append(sources, string(t.from)), append(targets, string(t.to)), append(amounts, t.amount.Centavos())
-		touched[t.partnerKey] = true
 	}
 	_, err := tx.Exec(ctx, postStatement, rows.tenant, rows.partner, rows.postedAt, kinds, references, commissions, sources, targets, amounts,
 		rows.pending, rows.available, rows.reserved, rows.paid, rows.debt)
@@ -53,13 +59,24 @@ func (l *ledger) keep(ctx context.Context, tx *postgres.Tx) error {
 	case err != nil:
 		return fmt.Errorf("post transfers: %w", err)
 	}
-	books := newPosted(len(touched))
-	for key := range touched {
-		b := l.books[key]
-		books.append(key, b.postedAt, b.balances)
+	return nil
+}
+
+func (l *ledger) keepBooks(ctx context.Context, tx *postgres.Tx) error {
+	n := len(l.books)
+	books := newPosted(n)
+	uncovered, due := make([]int64, 0, n), make([]bool, 0, n)
+	for key, b := range l.books {
+		if b.changed {
+			books.append(key, b.postedAt, b.balances)
+			uncovered, due = append(uncovered, b.uncovered.Centavos()), append(due, b.coveringDue)
+		}
+	}
+	if len(due) == 0 {
+		return nil
 	}
 	if _, err := tx.Exec(ctx, keepBooksStatement, books.tenant, books.partner, books.postedAt,
-		books.pending, books.available, books.reserved, books.paid, books.debt); err != nil {
+		books.pending, books.available, books.reserved, books.paid, books.debt, uncovered, due); err != nil {
 		return fmt.Errorf("keep books: %w", err)
 	}
 	return nil

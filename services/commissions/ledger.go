@@ -36,6 +36,10 @@ const (
 	movedReversal     movement = "reversal"      // taken back; caused by the refund
 	movedReversalDebt movement = "reversal_debt" // taken back although it is gone; caused by the refund
 	movedRepayment    movement = "repayment"     // of debt; caused by what made money available
+
+	movedWithdrawal movement = "withdrawal"          // asked for; caused by the withdrawal, as are the two below
+	movedPayment    movement = "withdrawal_paid"     // paid out
+	movedReturn     movement = "withdrawal_returned" // not paid after all
 )
 
 // balances are the accounts of one partner.
@@ -74,6 +78,11 @@ type book struct {
 	partnerKey
 	balances
 	postedAt time.Time // of the last transfer; zero: there is none
+
+	uncovered   money.BRL // paid out, and not yet the money of any commission
+	coveringDue bool      // it may suffice for a commission
+
+	changed bool // and not kept
 }
 
 // transfer is one movement of money, with the balances that it leaves.
@@ -105,6 +114,7 @@ func (l *ledger) post(b *book, kind movement, reference, commission uuid.UUID, f
 		return
 	}
 	b.move(from, to, amount)
+	b.changed = true
 	b.postedAt = later(l.now, b.postedAt)
 	l.moved = append(l.moved, transfer{b.partnerKey, b.postedAt, kind, reference, commission, from, to, amount, b.balances})
 }
@@ -151,7 +161,8 @@ order by tenant_id, partner_id
 on conflict (tenant_id, partner_id) do nothing`
 
 const lockBooksQuery = `
-select a.tenant_id, a.partner_id, pending_centavos, available_centavos, reserved_centavos, paid_centavos, debt_centavos, posted_at
+select a.tenant_id, a.partner_id, pending_centavos, available_centavos, reserved_centavos, paid_centavos, debt_centavos, posted_at,
+	uncovered_centavos, covering_due
 from unnest($1::uuid[], $2::uuid[]) as partner (tenant_id, partner_id)
 join accounts a on a.tenant_id = partner.tenant_id and a.partner_id = partner.partner_id
 order by a.tenant_id, a.partner_id
@@ -165,11 +176,16 @@ func (s *Service) lockBooks(ctx context.Context, tx *postgres.Tx, partners map[p
 	if err != nil {
 		return nil, fmt.Errorf("lock books: %w", err)
 	}
+	return collectBooks(rows, event.Instant(s.deps.Now()))
+}
+
+// collectBooks makes a ledger of books that have just been locked.
+func collectBooks(rows pgx.Rows, now time.Time) (*ledger, error) {
 	books, err := pgx.CollectRows(rows, scanBook)
 	if err != nil {
 		return nil, fmt.Errorf("lock books: %w", err)
 	}
-	l := &ledger{now: event.Instant(s.deps.Now()), books: make(map[partnerKey]*book, len(books))}
+	l := &ledger{now: now, books: make(map[partnerKey]*book, len(books))}
 	for _, b := range books {
 		l.books[b.partnerKey] = b
 	}
@@ -179,7 +195,7 @@ func (s *Service) lockBooks(ctx context.Context, tx *postgres.Tx, partners map[p
 func scanBook(row pgx.CollectableRow) (*book, error) {
 	var b book
 	var postedAt *time.Time
-	err := row.Scan(&b.tenant, &b.id, &b.Pending, &b.Available, &b.Reserved, &b.Paid, &b.Debt, &postedAt)
+	err := row.Scan(&b.tenant, &b.id, &b.Pending, &b.Available, &b.Reserved, &b.Paid, &b.Debt, &postedAt, &b.uncovered, &b.coveringDue)
 	if postedAt != nil {
 		b.postedAt = *postedAt
 	}

@@ -90,7 +90,7 @@ func (s *Service) listCommissions(call *web.Call) (web.Answer, error) {
 	}
 	arguments := filter.arguments()
 	if page.After != nil {
-		if arguments["after_created_at"], err = s.createdAt(call, *page.After); err != nil {
+		if arguments["after_created_at"], err = s.placeOf(call, createdAtQuery, *page.After); err != nil {
 			return web.Answer{}, err
 		}
 	}
@@ -122,10 +122,10 @@ func readCommissionFilter(call *web.Call) (f commissionFilter, err error) {
 
 const createdAtQuery = `select created_at from commissions where tenant_id = $1 and commission_id = $2`
 
-// createdAt is when the commission was earned at which the page before ended. A cursor
-// that names no commission of the tenant is no cursor of this list.
-func (s *Service) createdAt(call *web.Call, id uuid.UUID) (at time.Time, err error) {
-	err = s.deps.Pool.QueryRow(call.Context(), createdAtQuery, call.Tenant(), id).Scan(&at)
+// placeOf is the moment of the row at which the page before ended. A cursor that names no
+// row of the tenant is no cursor of this list.
+func (s *Service) placeOf(call *web.Call, query string, id uuid.UUID) (at time.Time, err error) {
+	err = s.deps.Pool.QueryRow(call.Context(), query, call.Tenant(), id).Scan(&at)
 	switch {
 	case postgres.Absent(err):
 		return at, fault.InvalidParameter("cursor", "must be the next_cursor of an earlier answer of this list")

@@ -83,6 +83,7 @@ func (s *Service) release(ctx context.Context, past held, most int) (ended []hel
 		told := make([]event.Sealed, len(released))
 		for i, c := range released {
 			books.free(books.of(c), movedRelease, c.ID, c.ID, pending, c.Amount-c.Reversed)
+			books.of(c).coverable(c.Amount - c.Reversed)
 			if told[i], err = tellReleased(c, books.now); err != nil {
 				return err
 			}

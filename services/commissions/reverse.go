@@ -77,6 +77,7 @@ func (s *Service) reverse(ctx context.Context, tx *postgres.Tx, refunds []event.
 }
 
 // reverse moves the refund's share of the commission back, and notes it on the commission.
+// What a withdrawal had paid of it is then paid of others.
 func (l *ledger) reverse(c *ownedCommission, refund event.SaleRefunded) {
 	b, amount := l.of(c), refund.CommissionReversed
 	if c.Status == statusPending {
@@ -85,6 +86,12 @@ func (l *ledger) reverse(c *ownedCommission, refund event.SaleRefunded) {
 		l.take(b, refund.RefundID, c.ID, amount)
 	}
 	c.Reversed += amount
+	switch c.Status {
+	case statusPaid:
+		b.uncover(amount)
+	case statusAvailable:
+		b.coverable(c.Amount - c.Reversed)
+	}
 	if c.Reversed == c.Amount {
 		c.Status = statusReversed
 	}

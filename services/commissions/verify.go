@@ -122,6 +122,42 @@ select count(*), count(*) filter (where wrong), min(partner_id::text) filter (wh
 from (
 	select partner_id, coalesce(a.pending_centavos, 0) <> coalesce(h.pending, 0) as wrong
 	from (select * from accounts where tenant_id = $1) a full join held h using (partner_id)) compared`
+
+	// What is asked for and not yet settled is reserved, and what was paid is paid.
+	withdrawnQuery = `
+with asked as (
+	select partner_id, coalesce(sum(amount_centavos) filter (where status in ('requested', 'approved')), 0) as open,
+		coalesce(sum(amount_centavos) filter (where status = 'paid'), 0) as paid
+	from withdrawals where tenant_id = $1 group by partner_id)
+select count(*), count(*) filter (where wrong), min(partner_id::text) filter (where wrong)
+from (
+	select partner_id, coalesce(a.reserved_centavos, 0) <> coalesce(w.open, 0) or coalesce(a.paid_centavos, 0) <> coalesce(w.paid, 0) as wrong
+	from (select * from accounts where tenant_id = $1) a full join asked w using (partner_id)) compared`
+
+	// A withdrawal's money was reserved once, and paid or returned as its status says.
+	withdrawalsMovedQuery = `
+with moved as (
+	select reference as withdrawal_id,
+		coalesce(sum(amount_centavos) filter (where kind = 'withdrawal'), 0) as reserved,
+		coalesce(sum(amount_centavos) filter (where kind = 'withdrawal_paid'), 0) as paid,
+		coalesce(sum(amount_centavos) filter (where kind = 'withdrawal_returned'), 0) as returned
+	from transfers where tenant_id = $1 and kind in ('withdrawal', 'withdrawal_paid', 'withdrawal_returned') group by reference)
+select count(*), count(*) filter (where wrong), min(withdrawal_id::text) filter (where wrong)
+from (
+	select withdrawal_id, (m.reserved, m.paid, m.returned) is distinct from (w.amount_centavos,
+		case when w.status = 'paid' then w.amount_centavos else 0 end,
+		case when w.status in ('rejected', 'cancelled', 'failed') then w.amount_centavos else 0 end) as wrong
+	from (select * from withdrawals where tenant_id = $1) w full join moved m using (withdrawal_id)) compared`
+
+	// What was paid out is what is left of the paid commissions, and what covers none yet.
+	coveredQuery = `
+with covered as (
+	select partner_id, sum(commission_amount_centavos - reversed_centavos) as worth
+	from commissions where tenant_id = $1 and status = 'paid' group by partner_id)
+select count(*), count(*) filter (where wrong), min(partner_id::text) filter (where wrong)
+from (
+	select partner_id, coalesce(a.paid_centavos, 0) <> coalesce(c.worth, 0) + coalesce(a.uncovered_centavos, 0) as wrong
+	from (select * from accounts where tenant_id = $1) a full join covered c using (partner_id)) compared`
 )
 
 // checks are all that must hold of a tenant's books.
@@ -133,6 +169,9 @@ var checks = []struct{ name, of, query string }{
 	{"running_balances_are_continuous", "transfers", runningQuery},
 	{"commissions_equal_transfers", "commissions", commissionsQuery},
 	{"pending_equals_held_commissions", "partners", pendingQuery},
+	{"reserved_and_paid_equal_withdrawals", "partners", withdrawnQuery},
+	{"withdrawals_equal_transfers", "withdrawals", withdrawalsMovedQuery},
+	{"paid_equals_covered_commissions", "partners", coveredQuery},
 }
 
 // verify holds every check against the tenant's books as they are at one moment.

@@ -20,7 +20,7 @@ func TestBooksThatWereCookedAreFound(t *testing.T) {
 		"two balances that cancel out": {`update accounts set available_centavos = available_centavos - 1, pending_centavos = pending_centavos + 1 where partner_id = $1`,
 			[]string{"balances_equal_transfers", "pending_equals_held_commissions"}},
 		"an account that is gone": {`delete from accounts where partner_id = $1`,
-			[]string{"sum_of_all_accounts_is_zero", "balances_equal_transfers", "pending_equals_held_commissions"}},
+			[]string{"sum_of_all_accounts_is_zero", "balances_equal_transfers", "pending_equals_held_commissions", "reserved_and_paid_equal_withdrawals"}},
 		"the amount of a transfer": {`update transfers set amount_centavos = amount_centavos + 1 where kind = 'commission' and partner_id = $1`,
 			[]string{"sum_of_all_accounts_is_zero", "balances_equal_transfers", "running_balances_are_continuous", "commissions_equal_transfers"}},
 		"a transfer and its balance": {`
@@ -41,9 +41,17 @@ func TestBooksThatWereCookedAreFound(t *testing.T) {
 		"the status of a commission": {`update commissions set status = 'pending' where status = 'available' and partner_id = $1`,
 			[]string{"pending_equals_held_commissions"}},
 		"a balance below zero": {`update accounts set reserved_centavos = -1 where partner_id = $1`,
-			[]string{"sum_of_all_accounts_is_zero", "balances_equal_transfers", "no_balance_is_below_zero"}},
+			[]string{"sum_of_all_accounts_is_zero", "balances_equal_transfers", "no_balance_is_below_zero", "reserved_and_paid_equal_withdrawals"}},
 		"money and debt at once": {`update accounts set available_centavos = available_centavos + 5, debt_centavos = debt_centavos + 5 where partner_id = $1`,
 			[]string{"balances_equal_transfers", "nothing_available_with_debt"}},
+		"what a withdrawal is of": {`update withdrawals set amount_centavos = amount_centavos + 1 where status = 'requested' and partner_id = $1`,
+			[]string{"reserved_and_paid_equal_withdrawals", "withdrawals_equal_transfers"}},
+		"the status of a withdrawal": {`update withdrawals set status = 'cancelled' where status = 'requested' and partner_id = $1`,
+			[]string{"reserved_and_paid_equal_withdrawals", "withdrawals_equal_transfers"}},
+		"a withdrawal that is gone": {`delete from withdrawals where status = 'paid' and partner_id = $1`,
+			[]string{"reserved_and_paid_equal_withdrawals", "withdrawals_equal_transfers"}},
+		"what covers nothing yet": {`update accounts set uncovered_centavos = uncovered_centavos + 1 where partner_id = $1`,
+			[]string{"paid_equals_covered_commissions"}},
 		"nothing": {`select $1::uuid`, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -54,6 +62,8 @@ func TestBooksThatWereCookedAreFound(t *testing.T) {
 			held, sold := sale(tenant, f.now, soldBy(partner), heldFor(1)), sale(tenant, f.now, soldBy(partner))
 			f.mustEarn(held, sold, sale(other, f.now))
 			f.mustReverse(refundOf(sold, 10_00), refundOf(held, 10_00))
+			f.mustAsk(tenant, partner, 1_00)
+			f.mustStep(tenant, f.mustAsk(tenant, partner, 2_00), statusApproved, statusPaid)
 			f.exec(`alter table transfers disable trigger user`)
 			f.exec(`alter table accounts drop constraint accounts_reserved, drop constraint accounts_repaid`)
 			f.exec(row.cook, partner)

@@ -22,6 +22,8 @@ var provoked = map[string][]map[string]string{
 	"POST /api/v1/conversions 404":              {{"referral_code": `"nobody"`}},
 	"POST /api/v1/conversions 422":              {{"campaign_id": quoted(never)}},
 	"POST /api/v1/sales/{sale_id}/refunds 422":  {{"amount_brl": "999999999.99"}},
+	"POST /api/v1/withdrawals 404":              {{"partner_id": quoted(never)}},
+	"POST /api/v1/withdrawals 422":              {{"amount_brl": "999999999.99"}},
 	"PATCH /api/v1/partners/{partner_id} 409":   {{"status": `"banned"`}, {"status": `"active"`}},
 	"PATCH /api/v1/campaigns/{campaign_id} 409": {{"status": `"ended"`}, {"status": `"active"`}},
 }
@@ -61,7 +63,11 @@ func provokeAnswers(t *testing.T) *platform {
 			w.call(s, o, r)
 		}
 	})
+	w.every(func(s *running, o *operation) { w.provokeAfter(s, o) })
 	for _, status := range []int{404, 422, 409} { // a partner that is banned and a campaign that has ended come last
+		if status == 409 {
+			w.provokeBan()
+		}
 		w.every(func(s *running, o *operation) { w.provoke(s, o, status) })
 	}
 	w.every(func(s *running, o *operation) {
@@ -167,7 +173,7 @@ const most = 120
 func (w *world) provoke(s *running, o *operation, status int) {
 	w.t.Helper()
 	name := fmt.Sprint(o, " ", status)
-	if w.seen[name] || !slices.Contains(o.statuses(), status) {
+	if w.seen[name] || !slices.Contains(o.statuses(), status) || status == 422 && slices.Contains(banned, o.String()) {
 		return
 	}
 	for _, changes := range provoked[name] {

@@ -124,6 +124,12 @@ func (o *operation) example(t *testing.T) object {
 	return largest
 }
 
+// needsBody tells whether the operation must be sent a body, be it an empty object.
+func (o *operation) needsBody() bool {
+	_, body := o.doc.follow("", o.node["requestBody"])
+	return body["required"] == true
+}
+
 // parameter is a documented parameter.
 type parameter struct {
 	name, in, format string
@@ -182,12 +188,6 @@ func (o *operation) statuses() (all []int) {
 func (o *operation) response(status int) (at string, node map[string]any) {
 	name := strconv.Itoa(status)
 	return o.doc.follow(pointer("paths", o.path, strings.ToLower(o.method), "responses", name), o.node["responses"].(map[string]any)[name])
-}
-
-// requiresBody tells whether no body at all is less than an empty one.
-func (o *operation) requiresBody() bool {
-	_, body := o.doc.follow("", o.node["requestBody"])
-	return body["required"] == true
 }
 
 // eachElementAlone tells whether the body lists elements that are judged and answered

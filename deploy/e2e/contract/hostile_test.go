@@ -29,8 +29,8 @@ func TestEveryWrongBodyIsRefusedAndRecordsNothing(t *testing.T) {
 		}
 		w.recordsNothing(o.String(), func() {
 			for _, h := range append(wholes(right), g.hostile...) {
-				if h.body == written(right) || h.body == "" && !o.requiresBody() {
-					continue // an empty object has less that can be wrong
+				if h.body == "" && !o.needsBody() || h.body == written(right) {
+					continue // that is a call with nothing more to say, or nothing that is wrong
 				}
 				tried++
 				w.refuses(s, o, h)
@@ -128,6 +128,9 @@ func TestWhatIsJustWithinTheBoundsIsNotRefusedForThem(t *testing.T) {
 		}
 		deep := with(right, []string{"unknown"}, token(strings.Repeat("[", 31)+strings.Repeat("]", 31)))
 		for _, f := range append(g.fair, fair{"32 levels", written(deep), nil, "syntax"}) {
+			if o.path == askPath && f.name == "null" && slices.Equal(f.path, []string{"partner_id"}) {
+				continue // without it nobody is named
+			}
 			tried++
 			got := w.call(s, o, w.request(o, f.body))
 			details := got.refusal()

@@ -39,7 +39,8 @@ var blueprints = []struct {
 		return sales.New(ctx, sales.Config{AdminToken: adminToken}, deps)
 	}},
 	{"commissions", commissions.Migrations, commissions.Document, func(ctx context.Context, deps service.Deps) (service.Service, error) {
-		return commissions.New(ctx, commissions.Config{}, deps)
+		sealing := base64.StdEncoding.EncodeToString([]byte(strings.Repeat("pix-", 8)))
+		return commissions.New(ctx, commissions.Config{SecretKey: sealing}, deps)
 	}},
 	{"goals", goals.Migrations, goals.Document, func(ctx context.Context, deps service.Deps) (service.Service, error) {
 		return goals.New(ctx, goals.Config{}, deps)

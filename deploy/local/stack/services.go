@@ -41,12 +41,16 @@ func (s *Stack) blueprints(o Options) ([]blueprint, error) {
 	if err != nil {
 		return nil, err
 	}
+	pixSealing, err := secret(filepath.Join(o.DataDir, "commissions-secret-key"), "")
+	if err != nil {
+		return nil, err
+	}
 	return []blueprint{
 		{"sales", sales.Migrations, sales.Document, func(ctx context.Context, deps service.Deps) (service.Service, error) {
 			return sales.New(ctx, sales.Config{AdminToken: s.AdminToken}, deps)
 		}},
 		{"commissions", commissions.Migrations, commissions.Document, func(ctx context.Context, deps service.Deps) (service.Service, error) {
-			return commissions.New(ctx, commissions.Config{}, deps)
+			return commissions.New(ctx, commissions.Config{SecretKey: pixSealing}, deps)
 		}},
 		{"goals", goals.Migrations, goals.Document, func(ctx context.Context, deps service.Deps) (service.Service, error) {
 			return goals.New(ctx, goals.Config{}, deps)

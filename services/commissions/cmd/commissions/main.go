@@ -10,8 +10,7 @@ import (
 
 func main() {
 	service.Main(service.Program{
-		Name:    "commissions",
-		Schemas: commissions.Migrations,
+		Name: "commissions", Schemas: commissions.Migrations, Commands: commissions.Commands(),
 		New: func(ctx context.Context, deps service.Deps) (service.Service, error) {
 			var config commissions.Config
 			if err := service.ReadEnvironment(&config); err != nil {
