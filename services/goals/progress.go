@@ -113,6 +113,9 @@ func (s *Service) leaderboard(ctx context.Context, g *goal, start time.Time, par
 		err := row.Scan(&body.PartnerID, &body.PeriodEnd, &progress, &body.Rank, &body.ReachedAt)
 		body.Progress, body.Percent = g.metric.quantity(progress), percentOf(progress, g.target)
 		body.Reached = body.ReachedAt != nil
+		if g.period == total {
+			body.PeriodEnd = g.endsAt
+		}
 		return body, err
 	})
 	if err != nil {
