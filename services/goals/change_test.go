@@ -194,8 +194,7 @@ func TestARepeatAnswersTheFirstResultAlsoAfterAChange(t *testing.T) {
 func TestADeletedGoalIsGoneWithAllThatWasCounted(t *testing.T) {
 	w := newWorld(t)
 	shop := w.tenant()
-	s := w.serve()
-	s.FillInStepsOf(10)
+	w.steps = 10
 	w.run()
 	var happened []any
 	for _, partner := range ids(35) {

@@ -15,6 +15,24 @@ func (s *Service) Count(ctx context.Context, events []event.Sealed) error {
 	return postgres.Transact(ctx, s.deps.Pool, func(tx *postgres.Tx) error { return s.count(ctx, tx, events) })
 }
 
+// Step takes one step for some goal that needs one, and tells whether there was one.
+func (s *Service) Step(ctx context.Context) (bool, error) {
+	g, err := s.stepBehind(ctx, goalKey{})
+	return g != nil, err
+}
+
+// Turn takes one step for each goal that needs one.
+func (s *Service) Turn(ctx context.Context) {
+	var past goalKey
+	for {
+		g, err := s.stepBehind(ctx, past)
+		if g == nil || err != nil {
+			return
+		}
+		past = goalKey{g.tenantID, g.id}
+	}
+}
+
 // Fill takes steps until no goal needs another one, and clears what deleted goals left.
 func (s *Service) Fill(ctx context.Context) {
 	s.fillBehind(ctx)

@@ -27,8 +27,6 @@ import (
 	"partilha.dev/services/goals"
 )
 
-func TestMain(m *testing.M) { testkit.Main(m) }
-
 // patience is how long events may take on a busy machine.
 const patience = 30 * time.Second
 
@@ -40,6 +38,7 @@ type world struct {
 	pool    *pgxpool.Pool // the test's own
 	bus     *bus.Bus      // stands for the sales service
 	ahead   atomic.Int64  // how far the services' clock is ahead, in nanoseconds
+	steps   int           // facts, or totals, in one step of filling a goal; 0: as many as usual
 	limiter *web.Limiter
 	handler http.Handler // of the service that was made last
 }
@@ -84,6 +83,9 @@ func (w *world) serve() *goals.Service {
 	s, err := goals.New(w.t.Context(), goals.Config{}, service.Deps{Pool: pool, Bus: b, Log: zap.NewNop(), Now: w.now, Limiter: w.limiter})
 	if err != nil {
 		w.t.Fatal(err)
+	}
+	if w.steps > 0 {
+		s.FillInStepsOf(w.steps)
 	}
 	w.handler = s.Handler()
 	return s
@@ -205,23 +207,31 @@ func sealed[T event.Payload](t *testing.T, e event.Event[T], cause uuid.UUID) ev
 	return s
 }
 
-// seal fixes the bytes of sales, refunds and conversions.
-func (w *world) seal(happened ...any) []bus.Outgoing {
+// sealed fixes the bytes of sales, refunds and conversions.
+func (w *world) sealed(happened ...any) []event.Sealed {
 	w.t.Helper()
-	outgoing := make([]bus.Outgoing, len(happened))
+	events := make([]event.Sealed, len(happened))
 	for i, e := range happened {
-		var s event.Sealed
 		switch e := e.(type) {
 		case event.Event[event.SaleRecorded]:
-			s = sealed(w.t, e, e.Data.SaleID)
+			events[i] = sealed(w.t, e, e.Data.SaleID)
 		case event.Event[event.SaleRefunded]:
-			s = sealed(w.t, e, e.Data.RefundID)
+			events[i] = sealed(w.t, e, e.Data.RefundID)
 		case event.Event[event.ConversionRecorded]:
-			s = sealed(w.t, e, e.Data.ConversionID)
+			events[i] = sealed(w.t, e, e.Data.ConversionID)
 		default:
 			w.t.Fatalf("a %T cannot be sealed", e)
 		}
-		outgoing[i] = bus.Outgoing{Sealed: s, MessageID: s.ID.String()}
+	}
+	return events
+}
+
+// seal makes sales, refunds and conversions ready to be published.
+func (w *world) seal(happened ...any) []bus.Outgoing {
+	w.t.Helper()
+	var outgoing []bus.Outgoing
+	for _, s := range w.sealed(happened...) {
+		outgoing = append(outgoing, bus.Outgoing{Sealed: s, MessageID: s.ID.String()})
 	}
 	return outgoing
 }
@@ -347,6 +357,25 @@ func (w *world) assertTotals() {
 	}
 	if wrong := w.rows(`select row::text from ((` + kept + `) except (` + truth + `)) row`); len(wrong) > 0 {
 		w.t.Errorf("%d totals are not what the facts say: %v", len(wrong), wrong[:min(len(wrong), 5)])
+	}
+}
+
+// assertReached fails where somebody is at a target without having reached the goal, or
+// the opposite, or was told of more than once. It is for goals of which nothing is
+// refunded and no window is cut.
+func (w *world) assertReached() {
+	w.t.Helper()
+	const inconsistent = `
+		select row::text from totals t join goals g using (tenant_id, goal_id)
+		left join reached r using (tenant_id, goal_id, partner_id, period_start),
+		lateral (select t.partner_id, t.period_start, t.progress, g.target) row
+		where coalesce(t.period_end, g.ends_at, 'infinity') > g.created_at and (t.progress >= g.target) <> (r.goal_id is not null)`
+	if wrong := w.rows(inconsistent); len(wrong) > 0 {
+		w.t.Errorf("totals at their target and reached goals do not agree: %v", wrong)
+	}
+	told, reached := len(w.reached()), len(w.rows("select '' from reached"))
+	if told != reached {
+		w.t.Errorf("%d times somebody has reached a goal, and %d are told of", reached, told)
 	}
 }
 
