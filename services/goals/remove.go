@@ -87,7 +87,8 @@ const (
 select tenant_id, goal_id from leftovers order by tenant_id, goal_id limit 1 for update skip locked`
 	clearTotalsStatement = `
 delete from totals t using (
-	select partner_id, period_start from totals where tenant_id = $1 and goal_id = $2 limit $3) as part
+	select partner_id, period_start from totals where tenant_id = $1 and goal_id = $2
+	order by partner_id, period_start limit $3) as part
 where t.tenant_id = $1 and t.goal_id = $2 and t.partner_id = part.partner_id and t.period_start = part.period_start`
 	clearedStatement = `delete from leftovers where tenant_id = $1 and goal_id = $2`
 )
