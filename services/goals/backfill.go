@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"go.uber.org/zap"
 
@@ -57,6 +58,9 @@ func (s *Service) fillBehind(ctx context.Context) {
 		past = goalKey{g.tenantID, g.id}
 	}
 }
+
+// goalKey tells goals apart.
+type goalKey struct{ tenantID, goalID uuid.UUID }
 
 const claimBehindStatement = `
 select ` + goalColumns + ` from goals

@@ -6,7 +6,6 @@ import (
 	"net/http"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5"
 
 	"partilha.dev/pkg/fault"
 	"partilha.dev/pkg/openapi"
@@ -94,34 +93,13 @@ func (s *Service) change(ctx context.Context, tenant, id uuid.UUID, wanted goalC
 		if err := followWindow(ctx, tx, before, &changed, past); err != nil {
 			return err
 		}
-		if err := s.begin(ctx, tx, &changed); err != nil {
-			return err
-		}
-		return nil
+		return s.begin(ctx, tx, &changed)
 	})
 	return changed, err
 }
 
 // lockQuery waits for a step that fills the goal, and keeps others from it.
 const lockQuery = findQuery + ` for update`
-
-// readGoal returns the tenant's goal of that id by one of two queries. Its error is the
-// fault not_found where the tenant has none.
-func readGoal(ctx context.Context, tx *postgres.Tx, query string, tenant, id uuid.UUID) (goal, error) {
-	rows, err := tx.Query(ctx, query, tenant, id)
-	if err != nil {
-		return goal{}, fmt.Errorf("read goal: %w", err)
-	}
-	g, err := pgx.CollectExactlyOneRow(rows, scanGoal)
-	switch {
-	case postgres.Absent(err):
-		return goal{}, web.NotFound()
-	case err != nil:
-		return goal{}, fmt.Errorf("read goal: %w", err)
-	default:
-		return g, nil
-	}
-}
 
 // differences are the windows in which a goal has still to count, or counts no more,
 // after a change: what its window gained and lost, and, where it has rested, all of it.

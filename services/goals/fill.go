@@ -1,8 +1,6 @@
 package goals
 
 import (
-	"bytes"
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -21,8 +19,9 @@ import (
 // step nor by what happens meanwhile: half of the past may lack a refund, or still have
 // what is to be taken out.
 
-// atOnce is how many facts, or totals, are read in one step.
-const atOnce = 5000
+// atOnce is how many facts, or totals, are read in one step: enough that a partner's
+// total is written once for many of his facts.
+const atOnce = 10_000
 
 // next is what a goal's filling needs after a step.
 type next int
@@ -158,17 +157,17 @@ func noted(err error) error {
 	return nil
 }
 
-// stepsAtOnce is how many steps a call may take that holds the tenant, so that most
-// goals are filled when the call is answered. What is left is done in the background.
-const stepsAtOnce = 4
+// stepsInCall is how many steps a call may take that holds the tenant.
+const stepsInCall = 6
 
-// begin fills the goal as far as a call may wait for. The tenant is held and the goal's
-// row is locked.
+// begin fills the goal, if its past is so short that a call, and whoever waits for the
+// tenant meanwhile, may wait for that; else it is done in the background. The tenant is
+// held and the goal's row is locked.
 func (s *Service) begin(ctx context.Context, tx *postgres.Tx, g *goal) error {
-	if g.status != active || g.past == nil {
+	if g.status != active || g.past == nil || g.past.Total > int64(s.atOnce) {
 		return nil
 	}
-	for range stepsAtOnce {
+	for range stepsInCall {
 		needs, err := s.step(ctx, tx, g)
 		if err == nil && needs == settling {
 			err = settle(ctx, tx, g.tenantID, g.id)
@@ -179,11 +178,4 @@ func (s *Service) begin(ctx context.Context, tx *postgres.Tx, g *goal) error {
 		}
 	}
 	return nil
-}
-
-// goalKey tells goals apart, and orders them.
-type goalKey struct{ tenantID, goalID uuid.UUID }
-
-func (k goalKey) compare(other goalKey) int {
-	return cmp.Or(bytes.Compare(k.tenantID[:], other.tenantID[:]), bytes.Compare(k.goalID[:], other.goalID[:]))
 }

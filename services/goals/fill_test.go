@@ -37,10 +37,11 @@ func TestAGoalShowsHowFarItsPastIsCounted(t *testing.T) {
 	made := w.call(shop, "POST", "/api/v1/goals", goalBody(`"target":20,"external_ref":"g",`+since2026))
 	id := made.body["goal_id"].(string)
 
-	if got := fmt.Sprint(made.body["backfill"]); got != "map[done:40 total:95]" {
+	if got := fmt.Sprint(made.body["backfill"]); got != "map[done:0 total:95]" {
 		t.Errorf("when it is made, the goal shows %s", got)
 	}
 	for _, want := range []string{
+		"map[done:10 total:95]", "map[done:20 total:95]", "map[done:30 total:95]", "map[done:40 total:95]",
 		"map[done:50 total:95]", "map[done:60 total:95]", "map[done:70 total:95]", "map[done:80 total:95]", "map[done:90 total:95]", "map[done:95 total:95]",
 	} {
 		if _, err := s.Step(t.Context()); err != nil {
@@ -100,6 +101,40 @@ func TestNobodyReachesAGoalBeforeItsPastIsCounted(t *testing.T) {
 	count(sale(shop, ana, w.now()))
 	if told := w.reached(); len(told) != 2 {
 		t.Errorf("told %d times, want Ana's third sale to count as well", len(told))
+	}
+	w.assertTotals()
+}
+
+func TestNobodyReachesAGoalByWhatIsStillToBeTakenOut(t *testing.T) {
+	w := newWorld(t)
+	shop := w.tenant()
+	w.steps = 2
+	s := w.serve() // which counts only what it is told to
+	ana, now := uuid.New(), w.now()
+	count := func(happened ...any) {
+		t.Helper()
+		if err := s.Count(t.Context(), w.sealed(happened...)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	id := w.goal(shop, since2026) // of three sales
+	for range 30 {
+		count(sale(shop, uuid.New(), now.Add(-3*time.Hour)))
+	}
+	count(sale(shop, ana, now.Add(-2*time.Hour)), sale(shop, ana, now.Add(-2*time.Hour)))
+	w.change(shop, id, fmt.Sprintf(`"starts_at":%q`, now.Add(-time.Hour).Format(time.RFC3339)))
+
+	count(sale(shop, ana, now)) // her first that counts by now
+	if got := w.backfill(shop, id); got == "<nil>" {
+		t.Fatal("everything is taken out already: this tells nothing")
+	}
+	s.Fill(t.Context())
+	if told := w.reached(); len(told) != 0 {
+		t.Errorf("told of %+v", told)
+	}
+	count(sale(shop, ana, now), sale(shop, ana, now))
+	if told := w.reached(); len(told) != 1 {
+		t.Errorf("told %d times of Ana's three sales, want once", len(told))
 	}
 	w.assertTotals()
 }
