@@ -12,7 +12,7 @@ import (
 )
 
 // fillEvery is how often the service looks for goals that have something to count of
-// the past, after it has found none.
+// the past, after it has found none and unless it knows of one.
 const fillEvery = time.Second
 
 // fillGoals fills goals, and clears what deleted ones left, until ctx ends. Any number
@@ -27,7 +27,16 @@ func (s *Service) fillGoals(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
+		case <-s.unfilled:
 		}
+	}
+}
+
+// wakeFilling has the service look for goals to fill at once.
+func (s *Service) wakeFilling() {
+	select {
+	case s.unfilled <- struct{}{}:
+	default:
 	}
 }
 

@@ -37,7 +37,6 @@ type fact struct {
 	amount      money.BRL
 	commission  money.BRL
 	conversions int16
-	recorded    int64 // its number among the recordings; 0 before it is recorded
 	traceparent string
 }
 

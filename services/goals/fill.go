@@ -3,7 +3,6 @@ package goals
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -21,7 +20,7 @@ import (
 
 // atOnce is how many facts, or totals, are read in one step: enough that a partner's
 // total is written once for many of his facts.
-const atOnce = 10_000
+const atOnce = 100_000
 
 // next is what a goal's filling needs after a step.
 type next int
@@ -53,27 +52,23 @@ update goals set past_done = past_done + $3, past_total = greatest(past_total, p
 // countPart counts the stretch's next facts. What has been read and what came of it
 // commit together, so that none is counted twice, whenever this process ends.
 func (s *Service) countPart(ctx context.Context, tx *postgres.Tx, g *goal, part *stretch) error {
-	facts, err := part.nextFacts(ctx, tx, s.atOnce)
+	as := *g // what counts is the stretch, whatever the goal's window is by now
+	as.settled = false
+	c, err := newCalendar(&as)
 	if err != nil {
 		return err
 	}
-	read, last := len(facts), part.read
-	if read > 0 {
-		last = facts[read-1].factKey
+	sums := sums{}
+	read, last, err := part.nextFacts(ctx, tx, g, s.atOnce, func(partner uuid.UUID, at time.Time, worth int64) {
+		sums.add(c, partner, at, part.sign*worth)
+	})
+	if err != nil {
+		return err
 	}
 	if err := part.advance(ctx, tx, g, last, read < s.atOnce); err != nil {
 		return err
 	}
-	as := *g // what counts is the stretch, whatever the goal's window is by now
-	as.startsAt, as.endsAt, as.settled = part.since, part.until, false
-	additions, err := tally([]goal{as}, slices.DeleteFunc(facts, func(f fact) bool { return !part.recordedIn(f) }))
-	if err != nil {
-		return err
-	}
-	for i := range additions {
-		additions[i].amount *= part.sign
-	}
-	if _, err := addToTotals(ctx, tx, additions); err != nil {
+	if _, err := addToTotals(ctx, tx, sums.sorted()); err != nil {
 		return err
 	}
 	if _, err := tx.Exec(ctx, pastDoneStatement, g.tenantID, g.id, read); err != nil {
@@ -157,25 +152,31 @@ func noted(err error) error {
 	return nil
 }
 
-// stepsInCall is how many steps a call may take that holds the tenant.
-const stepsInCall = 6
+// So much of a past a call may count that holds the tenant, in so many steps.
+const (
+	factsInCall = 10_000
+	stepsInCall = 6
+)
 
 // begin fills the goal, if its past is so short that a call, and whoever waits for the
 // tenant meanwhile, may wait for that; else it is done in the background. The tenant is
 // held and the goal's row is locked.
 func (s *Service) begin(ctx context.Context, tx *postgres.Tx, g *goal) error {
-	if g.status != active || g.past == nil || g.past.Total > int64(s.atOnce) {
+	if g.status != active || g.past == nil {
 		return nil
 	}
-	for range stepsInCall {
-		needs, err := s.step(ctx, tx, g)
-		if err == nil && needs == settling {
-			err = settle(ctx, tx, g.tenantID, g.id)
-			g.settled = true
-		}
-		if err != nil || needs == nothing {
-			return err
+	if g.past.Total <= int64(min(s.atOnce, factsInCall)) {
+		for range stepsInCall {
+			needs, err := s.step(ctx, tx, g)
+			if err == nil && needs == settling {
+				err = settle(ctx, tx, g.tenantID, g.id)
+				g.settled = true
+			}
+			if err != nil || needs == nothing {
+				return err
+			}
 		}
 	}
+	tx.AfterCommit(s.wakeFilling)
 	return nil
 }

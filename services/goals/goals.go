@@ -38,11 +38,12 @@ type Config struct{}
 
 // Service is the goals service.
 type Service struct {
-	deps    service.Deps
-	handler http.Handler
-	keys    *auth.Copy
-	relay   *outbox.Relay
-	atOnce  int // facts, or totals, in one step of filling a goal
+	deps     service.Deps
+	handler  http.Handler
+	keys     *auth.Copy
+	relay    *outbox.Relay
+	atOnce   int           // facts, or totals, in one step of filling a goal
+	unfilled chan struct{} // has one element when there may be a goal to fill
 
 	listeners *listeners
 }
@@ -54,7 +55,7 @@ func New(ctx context.Context, _ Config, deps service.Deps) (*Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Service{deps: deps, relay: outbox.NewRelay(deps.Pool, deps.Bus, bus.Goals, deps.Log), atOnce: atOnce}
+	s := &Service{deps: deps, relay: outbox.NewRelay(deps.Pool, deps.Bus, bus.Goals, deps.Log), atOnce: atOnce, unfilled: make(chan struct{}, 1)}
 	s.listeners = newListeners(s)
 	if s.keys, err = auth.NewCopy(ctx, deps.Pool, deps.Bus, deps.Log, deps.Now); err != nil {
 		return nil, fmt.Errorf("load keys: %w", err)

@@ -75,9 +75,9 @@ func TestWhateverIsReadIsFoundByAnIndex(t *testing.T) {
 		index     string
 		found     int
 	}{
-		"the next facts of an open stretch": {nextFactsQuery, []any{tenant, minute(100), sale, id(100), never, 50}, "facts_pkey", 50},
-		"the next facts of a short stretch": {nextFactsQuery, []any{tenant, minute(100), sale, id(9999), minute(130), 50}, "facts_pkey", 29},
-		"the next facts of a far stretch":   {nextFactsQuery, []any{tenant, minute(9_000), sale, id(100), never, 50}, "facts_pkey", 50},
+		"the next facts of an open stretch": {nextFactsQuery, []any{tenant, minute(100), sale, id(100), never, 50, int64(0), int64(9999999), id(1), partners, string(salesCount)}, "facts_pkey", 50},
+		"the next facts of a short stretch": {nextFactsQuery, []any{tenant, minute(100), sale, id(9999), minute(130), 50, int64(0), int64(9999999), id(1), partners, string(salesCount)}, "facts_pkey", 29},
+		"the next facts of a far stretch":   {nextFactsQuery, []any{tenant, minute(9_000), sale, id(100), never, 50, int64(0), int64(9999999), id(1), partners, string(salesCount)}, "facts_pkey", 50},
 		"the first stretch":                 {firstStretchQuery, []any{tenant, id(1)}, "stretches_pkey", 1},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -114,34 +114,44 @@ func firstStretch(ctx context.Context, tx *postgres.Tx, g *goal) (*stretch, erro
 	}
 }
 
+// What does not count for the goal is read as well, as worth nothing, so that a part of
+// the past has as many facts as were asked for.
 const nextFactsQuery = `
-select occurred_at, kind, source_id, partner_id, campaign_id, sales, amount_centavos, commission_centavos, conversions, recorded
+select occurred_at, kind, source_id, partner_id, case
+	when recorded <= $7 or recorded > $8 or $9::uuid is not null and campaign_id <> $9 or $10::uuid[] is not null and partner_id <> all($10) then 0
+	when $11 = 'sales_count' then sales
+	when $11 = 'sales_amount' then amount_centavos
+	when $11 = 'commission_amount' then commission_centavos
+	else conversions end
 from facts
 where tenant_id = $1 and (occurred_at, kind, source_id) > ($2, $3, $4) and occurred_at < coalesce($5, 'infinity'::timestamptz)
 order by occurred_at, kind, source_id limit $6`
 
-// nextFacts returns the stretch's next facts, at most so many, whenever they were
-// recorded.
-func (s *stretch) nextFacts(ctx context.Context, tx *postgres.Tx, most int) ([]fact, error) {
-	rows, err := tx.Query(ctx, nextFactsQuery, s.read.tenantID, s.read.occurredAt, s.read.kind, s.read.sourceID, s.until, most)
+// nextFacts goes through the stretch's next facts, at most so many, and calls count for
+// each that counts for the goal, with what it adds to the goal's metric. It returns how
+// many it has read, and the last one.
+func (s *stretch) nextFacts(ctx context.Context, tx *postgres.Tx, g *goal, most int,
+	count func(partner uuid.UUID, at time.Time, worth int64)) (read int, last factKey, err error) {
+
+	last = s.read
+	rows, err := tx.Query(ctx, nextFactsQuery, last.tenantID, last.occurredAt, last.kind, last.sourceID, s.until, most,
+		s.after, s.upto, g.campaignID, g.partnerIDs, string(g.metric))
 	if err != nil {
-		return nil, fmt.Errorf("read facts: %w", err)
+		return 0, last, fmt.Errorf("read facts: %w", err)
 	}
-	facts := make([]fact, 0, most)
-	f := fact{factKey: factKey{tenantID: s.read.tenantID}}
-	into := []any{&f.occurredAt, &f.kind, &f.sourceID, &f.partnerID, &f.campaignID, &f.sales, &f.amount, &f.commission, &f.conversions, &f.recorded}
-	_, err = pgx.ForEachRow(rows, into, func() error {
-		facts = append(facts, f)
+	var partner uuid.UUID
+	var worth int64
+	_, err = pgx.ForEachRow(rows, []any{&last.occurredAt, &last.kind, &last.sourceID, &partner, &worth}, func() error {
+		if read++; worth != 0 {
+			count(partner, last.occurredAt, worth)
+		}
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("read facts: %w", err)
+		return 0, last, fmt.Errorf("read facts: %w", err)
 	}
-	return facts, nil
+	return read, last, nil
 }
-
-// recordedIn tells whether the fact is one of the stretch's recordings.
-func (s *stretch) recordedIn(f fact) bool { return f.recorded > s.after && f.recorded <= s.upto }
 
 const (
 	advanceStretchStatement = `

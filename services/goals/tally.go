@@ -97,7 +97,7 @@ func tally(goals []goal, facts []fact) ([]addition, error) {
 		}
 		tenants[g.tenantID].add(counter{calendar, g.window()})
 	}
-	sums := map[place]*addition{}
+	sums := sums{}
 	for _, f := range facts {
 		a := tenants[f.tenantID]
 		if a == nil {
@@ -105,33 +105,40 @@ func tally(goals []goal, facts []fact) ([]addition, error) {
 		}
 		for _, met := range [][]counter{a.everybody, a.only[f.partnerID]} {
 			for _, c := range met {
-				c.addTo(sums, f)
+				if worth := c.goal.metric.worth(f); worth != 0 && c.counts(f) {
+					sums.add(c.calendar, f.partnerID, f.occurredAt, worth).traceparent = f.traceparent
+				}
 			}
 		}
 	}
-	additions := make([]addition, 0, len(sums))
-	for _, sum := range sums {
+	return sums.sorted(), nil
+}
+
+// sums are what is to be added at each place.
+type sums map[place]*addition
+
+// add adds what a partner has brought about at a moment to the goal of the calendar, and
+// returns what is to be added at that place by now.
+func (s sums) add(c *calendar, partner uuid.UUID, at time.Time, worth int64) *addition {
+	in := c.spanOf(at)
+	where := placeOf(c.goal.tenantID, c.goal.id, partner, in.start)
+	sum, ok := s[where]
+	if !ok {
+		sum = &addition{place: where, goal: c.goal, span: in}
+		s[where] = sum
+	}
+	sum.amount += worth
+	return sum
+}
+
+// sorted are the additions in the order of their places.
+func (s sums) sorted() []addition {
+	additions := make([]addition, 0, len(s))
+	for _, sum := range s {
 		additions = append(additions, *sum)
 	}
 	slices.SortFunc(additions, func(a, b addition) int { return a.place.compare(b.place) })
-	return additions, nil
-}
-
-// addTo adds the fact to the sum at its place, if it counts and adds anything.
-func (c counter) addTo(sums map[place]*addition, f fact) {
-	worth := c.goal.metric.worth(f)
-	if worth == 0 || !c.counts(f) {
-		return
-	}
-	in := c.spanOf(f.occurredAt)
-	at := placeOf(f.tenantID, c.goal.id, f.partnerID, in.start)
-	sum, ok := sums[at]
-	if !ok {
-		sum = &addition{place: at, goal: c.goal, span: in}
-		sums[at] = sum
-	}
-	sum.amount += worth
-	sum.traceparent = f.traceparent
+	return additions
 }
 
 const addToTotalsStatement = `
