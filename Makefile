@@ -6,10 +6,10 @@ TOOLS := .bin
 FUZZ_TIME ?= 60s
 FUZZ ?= .*
 
-.PHONY: help run test full fuzz mutants check bench soak tidy
+.PHONY: help run test full fuzz mutants check bench soak tidy env compose-test demo-compose
 
 help: ## this list
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 run: ## set up and run everything on this machine, and show one sale all the way
 	@go build -o $(TOOLS)/partilha ./deploy/local
@@ -29,6 +29,15 @@ fuzz: ## search the fuzz targets that FUZZ names (all), each for FUZZ_TIME (60s)
 mutants: ## break the promises on purpose, one after the other, and see that a test tells
 	@go run ./deploy/local/setup
 	@deploy/tools/mutants deploy/e2e/mutants
+
+env: ## random secrets for docker compose, into .env; what it says already stays
+	@deploy/docker/env .env
+
+demo-compose: ## report a sale to the platform that runs with docker compose, and show its webhook
+	@deploy/docker/demo
+
+compose-test: ## run docker-compose.yml in a project of its own, kill every container, and count; sets up what it lacks
+	@deploy/docker/trial
 
 check: $(TOOLS)/staticcheck ## formatting, vet, linter, and that generated files are up to date
 	@unformatted="$$(gofmt -l $(MODULES))"; if [ -n "$$unformatted" ]; then echo "run gofmt -w on:"; echo "$$unformatted"; exit 1; fi

@@ -74,7 +74,7 @@ func run(ctx context.Context, out io.Writer) (err error) {
 	var tenant *demo.Tenant
 	if c.Demo != "off" {
 		fmt.Fprintln(out)
-		if tenant, err = demo.Open(ctx, s.URL, s.AdminToken, c.DataDir, receiver); err != nil {
+		if tenant, err = demo.Open(ctx, s.URL, s.AdminToken, c.DataDir, s.URL, receiver); err != nil {
 			return err
 		}
 		if err := tenant.Sell(ctx, out, s.URL, s.NATSURL, receiver); err != nil {

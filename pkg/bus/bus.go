@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -28,7 +29,7 @@ type Bus struct {
 // Config says where NATS is.
 type Config struct {
 	URL      string
-	Name     string // shown by the server's monitoring
+	Name     string // shown by the server's monitoring; what is sent to this process alone goes to _INBOX.Name.>
 	Replicas int    // of every stream: 1 on one server, 3 or 5 in a cluster
 }
 
@@ -36,7 +37,7 @@ type Config struct {
 // about the configuration only.
 func Connect(config Config, log *zap.Logger) (*Bus, error) {
 	conn, err := nats.Connect(config.URL,
-		nats.Name(config.Name),
+		nats.Name(config.Name), nats.CustomInboxPrefix(inboxOf(config.Name)),
 		nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1), nats.ReconnectWait(250*time.Millisecond),
 		nats.ReconnectBufSize(-1), // nothing is published into the void: the outbox is the buffer
 		nats.PingInterval(10*time.Second), nats.MaxPingsOutstanding(2),
@@ -44,6 +45,9 @@ func Connect(config Config, log *zap.Logger) (*Bus, error) {
 			if err != nil { // nil: we have closed it ourselves
 				log.Warn("nats is away", zap.Error(err))
 			}
+		}),
+		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
+			log.Error("nats refuses something", zap.Error(err)) // as what the user has no permission for
 		}),
 		nats.ReconnectHandler(func(*nats.Conn) { log.Info("nats is back") }),
 	)
@@ -56,6 +60,21 @@ func Connect(config Config, log *zap.Logger) (*Bus, error) {
 		return nil, fmt.Errorf("prepare JetStream: %w", err)
 	}
 	return &Bus{conn: conn, js: js, log: log, replicas: max(config.Replicas, 1)}, nil
+}
+
+// inboxOf is the prefix of the subjects at which a client of that name gets answers. One
+// for each service lets the server keep them from reading each other's.
+func inboxOf(name string) string {
+	token := func(r rune) rune {
+		if r <= ' ' || r == '.' || r == '*' || r == '>' || r == 0x7f {
+			return '_'
+		}
+		return r
+	}
+	if name == "" {
+		return "_INBOX"
+	}
+	return "_INBOX." + strings.Map(token, name)
 }
 
 // Connected tells whether the server can be reached now.

@@ -18,3 +18,6 @@ func (c Consumer) Apply(ctx context.Context, pool *pgxpool.Pool, events ...event
 func (b *Bus) RunHastily(ctx context.Context, pool *pgxpool.Pool, consumer Consumer, ackWait, stalledAfter time.Duration) error {
 	return b.newRunner(pool, consumer, tempo{ackWait: ackWait, watchEvery: stalledAfter / 4, stalledAfter: stalledAfter}).run(ctx)
 }
+
+// InboxOf is the prefix of the inboxes of a client of that name.
+var InboxOf = inboxOf

@@ -45,10 +45,10 @@ func TestOnlyAServiceThatConsumesHasCommandsForParkedEvents(t *testing.T) {
 		return all
 	}
 	own := Command{Usage: "key create"}
-	if got := usages(Program{Schemas: []postgres.Schema{shopSchema}, Commands: []Command{own}}); !slices.Equal(got, []string{"serve", "migrate", "key create"}) {
+	if got := usages(Program{Schemas: []postgres.Schema{shopSchema}, Commands: []Command{own}}); !slices.Equal(got, []string{"serve", "migrate", "healthcheck", "version", "key create"}) {
 		t.Errorf("a publisher has %q", got)
 	}
-	want := []string{"serve", "migrate", "key create", "parked list", "parked show EVENT_ID", "parked retry EVENT_ID", "parked drop EVENT_ID"}
+	want := []string{"serve", "migrate", "healthcheck", "version", "key create", "parked list", "parked show EVENT_ID", "parked retry EVENT_ID", "parked drop EVENT_ID"}
 	if got := usages(Program{Schemas: []postgres.Schema{bus.Schema, shopSchema}, Commands: []Command{own}}); !slices.Equal(got, want) {
 		t.Errorf("a consumer has %q", got)
 	}

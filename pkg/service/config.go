@@ -18,9 +18,9 @@ type Config struct {
 	DatabasePool int    `env:"DATABASE_POOL" envDefault:"16"`               // connections at most
 	NATSURL      string `env:"NATS_URL" envDefault:"nats://127.0.0.1:4222"` // several servers: separated by commas
 	NATSReplicas int    `env:"NATS_REPLICAS" envDefault:"1"`                // copies of every stream; 3 or 5 in a cluster
-	Addr         string `env:"ADDR" envDefault:"127.0.0.1:8080"`            // port 0 picks a free one
 	LogLevel     string `env:"LOG_LEVEL" envDefault:"info"`                 // debug, info, warn or error
 	Migrate      string `env:"MIGRATE" envDefault:"off"`                    // on: serve applies pending migrations first
+	Address
 	Limits
 }
 

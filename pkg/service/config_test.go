@@ -43,7 +43,7 @@ func TestTheDatabaseIsAllThatMustBeConfigured(t *testing.T) {
 	}
 	want := Config{
 		DatabaseURL: "postgres://one", DatabasePool: 16, NATSURL: "nats://127.0.0.1:4222", NATSReplicas: 1,
-		Addr: "127.0.0.1:8080", LogLevel: "info", Migrate: "off", Limits: usual,
+		Address: Address{"127.0.0.1:8080"}, LogLevel: "info", Migrate: "off", Limits: usual,
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, want %+v", got, want)

@@ -92,6 +92,8 @@ func (p Program) commands() []Command {
 	commands := []Command{
 		{Usage: "serve", About: "answer the API and do the background work"},
 		{Usage: "migrate", About: "bring the database to this version's schema"},
+		{Usage: "healthcheck", About: "ask the service that runs at ADDR whether it is ready"},
+		{Usage: "version", About: "tell which version this is"},
 	}
 	commands = append(commands, p.Commands...)
 	if p.has(outbox.Schema) {
@@ -143,6 +145,12 @@ func (p Program) run(ctx context.Context, args []string) error {
 func (p Program) runCommand(ctx context.Context, command Command, args []string) error {
 	if command.Run == nil && len(args) > 0 {
 		return errUsage
+	}
+	switch command.Usage {
+	case "healthcheck":
+		return Healthcheck(ctx)
+	case "version":
+		return p.printVersion()
 	}
 	var config Config
 	if err := ReadEnvironment(&config); err != nil {
@@ -235,7 +243,7 @@ func (p Program) serve(ctx context.Context, config Config) (err error) {
 	if err != nil {
 		return fmt.Errorf("listen on ADDR: %w", err)
 	}
-	deps.Log.Info("ready", zap.Stringer("addr", listener.Addr()))
+	deps.Log.Info("ready", zap.Stringer("addr", listener.Addr()), zap.String("version", Version()))
 
 	background, stopBackground := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopBackground()

@@ -43,7 +43,7 @@ func serveConfig(t *testing.T, databaseURL string) Config {
 	t.Helper()
 	return Config{
 		DatabaseURL: databaseURL, DatabasePool: 4, NATSURL: "nats://127.0.0.1:1", NATSReplicas: 1,
-		Addr: freeAddr(t), LogLevel: "error", Migrate: "off", Limits: usual,
+		Address: Address{freeAddr(t)}, LogLevel: "error", Migrate: "off", Limits: usual,
 	}
 }
 

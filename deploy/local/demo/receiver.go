@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Path is where the receiver listens, on the stack's own address.
+// Path is where the receiver listens.
 const Path = "/demo/webhook"
 
 // Receiver is a tenant's server as a customer would write it: it knows the endpoint's

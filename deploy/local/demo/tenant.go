@@ -26,9 +26,10 @@ type Tenant struct {
 	Secret       string `json:"secret"`
 }
 
-// Open returns the demo tenant that the data folder remembers, or makes one. If the
-// stack's address has changed since, the webhook endpoint moves with it.
-func Open(ctx context.Context, base, adminToken, dataDir string, receiver *Receiver) (*Tenant, error) {
+// Open returns the demo tenant that the data folder remembers, or makes one. The
+// receiver is reached at the address at; if that has changed since, the webhook endpoint
+// moves with it.
+func Open(ctx context.Context, base, adminToken, dataDir, at string, receiver *Receiver) (*Tenant, error) {
 	file := filepath.Join(dataDir, "demo.json")
 	t := &Tenant{}
 	raw, err := os.ReadFile(file)
@@ -44,7 +45,7 @@ func Open(ctx context.Context, base, adminToken, dataDir string, receiver *Recei
 			return nil, fmt.Errorf("read the demo tenant from %s: %w", file, err)
 		}
 	}
-	if err := t.listen(ctx, client{base, t.Key}); err != nil {
+	if err := t.listen(ctx, client{base, t.Key}, at+Path); err != nil {
 		return nil, fmt.Errorf("register the demo's webhook endpoint: %w", err)
 	}
 	receiver.trust(t.Secret)
@@ -94,8 +95,7 @@ func (t *Tenant) create(ctx context.Context, operator client) error {
 const goalTarget = 10
 
 // listen registers the receiver, unless it is registered at this very address.
-func (t *Tenant) listen(ctx context.Context, own client) error {
-	url := own.base + Path
+func (t *Tenant) listen(ctx context.Context, own client, url string) error {
 	if t.EndpointURL == url {
 		return nil
 	}
@@ -104,7 +104,7 @@ func (t *Tenant) listen(ctx context.Context, own client) error {
 			return err
 		}
 	}
-	endpoint := object{"url": url, "events": []string{"*"}, "description": "the receiver inside the local stack"}
+	endpoint := object{"url": url, "events": []string{"*"}, "description": "the receiver of the demo"}
 	if err := untilKnown(ctx, func() error { return own.call(ctx, "POST", "/api/v1/webhook-endpoints", endpoint, t) }); err != nil {
 		return err
 	}

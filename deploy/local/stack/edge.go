@@ -1,23 +1,22 @@
 package stack
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
 
+	"partilha.dev/deploy/local/front"
 	"partilha.dev/pkg/openapi"
-	"partilha.dev/pkg/web"
 )
 
 // edge puts the services behind one address: each request goes to the service whose
 // document has its path prefix, and the system's addresses speak for all of them.
 func edge(members []member, extra http.Handler) (http.Handler, error) {
 	owners := map[string]http.Handler{}
-	documents := make([]*openapi.Document, len(members))
+	shown := make([]front.Member, len(members))
 	for i, m := range members {
-		documents[i] = m.document
+		shown[i] = front.Member{Name: m.name, Document: m.document, Ready: m.deps.Ready}
 		prefixes, err := prefixesOf(m.document)
 		if err != nil {
 			return nil, fmt.Errorf("read paths of %s: %w", m.name, err)
@@ -26,17 +25,11 @@ func edge(members []member, extra http.Handler) (http.Handler, error) {
 			owners[prefix] = m.Handler()
 		}
 	}
-	merged, err := openapi.Merge("Partilha", documents...)
+	merged, err := front.Document(shown)
 	if err != nil {
-		return nil, fmt.Errorf("merge the OpenAPI documents: %w", err)
+		return nil, err
 	}
 	mux := http.NewServeMux()
-	for _, m := range members {
-		mux.HandleFunc("GET /openapi/"+m.name+".json", func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Content-Type", "application/json")
-			w.Write(m.document.JSON())
-		})
-	}
 	if extra != nil {
 		mux.Handle("/demo/", extra)
 	}
@@ -47,7 +40,7 @@ func edge(members []member, extra http.Handler) (http.Handler, error) {
 		}
 		owner.ServeHTTP(w, r)
 	})
-	return web.System{Document: merged, Ready: readyAll(members)}.Around(mux), nil
+	return front.Around(shown, merged, mux), nil
 }
 
 // prefixOf is the part of a path that belongs to one service: /admin/v1, or /api/v1
@@ -73,21 +66,4 @@ func prefixesOf(document *openapi.Document) (prefixes []string, err error) {
 		prefixes = append(prefixes, prefixOf(path))
 	}
 	return prefixes, err
-}
-
-// readyAll is as ready as the least ready service.
-func readyAll(members []member) func(context.Context) web.Readiness {
-	return func(ctx context.Context) web.Readiness {
-		all := web.Readiness{Status: "ready"}
-		for _, m := range members {
-			one := m.deps.Ready(ctx)
-			if one.Status == "unavailable" || one.Status == "degraded" && all.Status == "ready" {
-				all.Status = one.Status
-			}
-			for _, reason := range one.Reasons {
-				all.Reasons = append(all.Reasons, m.name+": "+reason)
-			}
-		}
-		return all
-	}
 }
