@@ -236,6 +236,6 @@ func insertSkipped(ctx context.Context, tx *postgres.Tx, skipped []claimed, reas
 	if _, err := tx.Exec(ctx, skippedStatement, tenants, endpoints, ids, created, events, reason); err != nil {
 		return fmt.Errorf("skip deliveries: %w", err)
 	}
-	tx.AfterCommit(func() { deliveriesEnded.WithLabelValues(stateSkipped).Add(float64(n)) })
+	tx.AfterCommit(func() { countEnded(stateSkipped, n) })
 	return nil
 }

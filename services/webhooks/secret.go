@@ -64,8 +64,8 @@ func (s *sealer) open(endpointID uuid.UUID, sealed []byte) (string, error) {
 // A key is told by the first bytes of what it has sealed, of which sealing.IDSize says how
 // many.
 const secretOfEachKeyQuery = `
-with kept (endpoint_id, sealed) as (
-	select endpoint_id, secret from endpoints where secret is not null
+with kept as (
+	select endpoint_id, secret as sealed from endpoints where secret is not null
 	union all
 	select endpoint_id, previous_secret from endpoints where previous_until > now())
 select distinct on (substring(sealed for $1)) endpoint_id, sealed from kept
