@@ -1,6 +1,7 @@
 package webhooks
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -159,6 +160,7 @@ func TestAChangeWaitsForTheEventsThatAreBeingHandled(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		t.Cleanup(func() { _ = tx.Rollback(context.Background()) }) // the pool waits for it
 		if _, err := tx.Exec(t.Context(), "select from tenants where tenant_id = $1 for update", who.tenant); err != nil {
 			t.Fatal(err)
 		}
