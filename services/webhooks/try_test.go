@@ -95,8 +95,10 @@ func TestATestTellsWhatTheReceiverSaid(t *testing.T) {
 		error   failure
 		excerpt string
 	}{
-		{"a refusal", s, inbox(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "bad signature", 401) }), 401, failedStatus, "bad signature\n"},
-		{"a redirect", s, inbox(func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/other", 307) }), 307, failedRedirect, ""},
+		{"a refusal", s, inbox(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "bad signature", http.StatusUnauthorized) }), 401, failedStatus, "bad signature\n"},
+		{"a redirect", s, inbox(func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "/other", http.StatusTemporaryRedirect)
+		}), 307, failedRedirect, ""},
 		{"a long answer", s, inbox(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, long) }), 200, "", long[:maxResponse]},
 		{"silence", s, inbox(func(_ http.ResponseWriter, r *http.Request) {
 			select {
