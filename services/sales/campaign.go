@@ -130,10 +130,10 @@ func (s *Service) changeCampaign(call *web.Call) (web.Answer, error) {
 		return web.Answer{}, err
 	}
 	var body struct {
-		Name     *string                `json:"name"`
-		Status   *string                `json:"status"`
-		StartsAt optional[openapi.Time] `json:"starts_at"`
-		EndsAt   optional[openapi.Time] `json:"ends_at"`
+		Name     *string                        `json:"name"`
+		Status   *string                        `json:"status"`
+		StartsAt openapi.Optional[openapi.Time] `json:"starts_at"`
+		EndsAt   openapi.Optional[openapi.Time] `json:"ends_at"`
 	}
 	if err := call.Decode(&body); err != nil {
 		return web.Answer{}, err
@@ -143,11 +143,11 @@ func (s *Service) changeCampaign(call *web.Call) (web.Answer, error) {
 			return err
 		}
 		c.Name, c.Status = orElse(body.Name, c.Name), orElse(body.Status, c.Status)
-		if body.StartsAt.sent {
-			c.StartsAt = instant(body.StartsAt.value)
+		if body.StartsAt.Sent {
+			c.StartsAt = instant(body.StartsAt.Value)
 		}
-		if body.EndsAt.sent {
-			c.EndsAt = instant(body.EndsAt.value)
+		if body.EndsAt.Sent {
+			c.EndsAt = instant(body.EndsAt.Value)
 		}
 		if err := c.checkDates(); err != nil {
 			return err

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/go-json-experiment/json"
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
@@ -15,27 +14,6 @@ import (
 	"partilha.dev/pkg/postgres"
 	"partilha.dev/pkg/web"
 )
-
-// optional is a member of a PATCH that may be left out, be null, or have a value.
-type optional[T any] struct {
-	sent  bool
-	value *T // nil: null
-}
-
-// UnmarshalJSON is called only for a member that is there.
-func (o *optional[T]) UnmarshalJSON(raw []byte) error {
-	o.sent = true
-	return json.Unmarshal(raw, &o.value)
-}
-
-// over is what holds after the change: the member's value where it was sent, else
-// what was there before.
-func (o optional[T]) over(before *T) *T {
-	if o.sent {
-		return o.value
-	}
-	return before
-}
 
 const touchStatement = `update tenants set catalogue_version = catalogue_version + 1 where tenant_id = $1`
 

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"partilha.dev/pkg/event"
+	"partilha.dev/pkg/openapi"
 	"partilha.dev/pkg/postgres"
 	"partilha.dev/pkg/trace"
 	"partilha.dev/pkg/web"
@@ -145,9 +146,9 @@ func (s *Service) changePartner(call *web.Call) (web.Answer, error) {
 		return web.Answer{}, err
 	}
 	var body struct {
-		Name   *string          `json:"name"`
-		Email  optional[string] `json:"email"`
-		Status *string          `json:"status"`
+		Name   *string                  `json:"name"`
+		Email  openapi.Optional[string] `json:"email"`
+		Status *string                  `json:"status"`
 	}
 	if err := call.Decode(&body); err != nil {
 		return web.Answer{}, err
@@ -156,7 +157,7 @@ func (s *Service) changePartner(call *web.Call) (web.Answer, error) {
 		if err := partnerTransitions.check(p.Status, orElse(body.Status, p.Status)); err != nil {
 			return err
 		}
-		p.Name, p.Email, p.Status = orElse(body.Name, p.Name), body.Email.over(p.Email), orElse(body.Status, p.Status)
+		p.Name, p.Email, p.Status = orElse(body.Name, p.Name), body.Email.Over(p.Email), orElse(body.Status, p.Status)
 		var version int64
 		err = tx.QueryRow(call.Context(), changePartnerStatement, pgx.NamedArgs{
 			"tenant_id": call.Tenant(), "partner_id": id, "name": p.Name, "email": p.Email, "status": p.Status,

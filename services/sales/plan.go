@@ -9,6 +9,7 @@ import (
 
 	"partilha.dev/pkg/event"
 	"partilha.dev/pkg/money"
+	"partilha.dev/pkg/openapi"
 	"partilha.dev/pkg/postgres"
 	"partilha.dev/pkg/web"
 )
@@ -128,17 +129,17 @@ func (s *Service) changePlan(call *web.Call) (web.Answer, error) {
 		return web.Answer{}, err
 	}
 	var body struct {
-		Name             *string             `json:"name"`
-		CommissionPct    *money.Pct          `json:"commission_pct"`
-		ConversionAmount optional[money.BRL] `json:"conversion_amount_brl"`
-		HoldDays         *int                `json:"hold_days"`
+		Name             *string                     `json:"name"`
+		CommissionPct    *money.Pct                  `json:"commission_pct"`
+		ConversionAmount openapi.Optional[money.BRL] `json:"conversion_amount_brl"`
+		HoldDays         *int                        `json:"hold_days"`
 	}
 	if err := call.Decode(&body); err != nil {
 		return web.Answer{}, err
 	}
 	return amend(s, call, id, getPlanQuery, scanPlan, func(tx *postgres.Tx, p *plan) error {
 		p.Name, p.CommissionPct = orElse(body.Name, p.Name), orElse(body.CommissionPct, p.CommissionPct)
-		p.ConversionAmount, p.HoldDays = body.ConversionAmount.over(p.ConversionAmount), orElse(body.HoldDays, p.HoldDays)
+		p.ConversionAmount, p.HoldDays = body.ConversionAmount.Over(p.ConversionAmount), orElse(body.HoldDays, p.HoldDays)
 		_, err = tx.Exec(call.Context(), changePlanStatement, pgx.NamedArgs{
 			"tenant_id": call.Tenant(), "plan_id": id, "name": p.Name, "commission_pct_e4": int64(p.CommissionPct),
 			"conversion_centavos": p.ConversionAmount, "hold_days": p.HoldDays,

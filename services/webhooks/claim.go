@@ -3,6 +3,7 @@ package webhooks
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -33,7 +34,7 @@ type claimed struct {
 	body        []byte
 	traceparent string
 	url         string
-	sealed      []byte // the endpoint's secret
+	sealed      sealedSecrets // of the endpoint
 }
 
 // The oldest deliveries of each lane, as many as it was granted. What another worker is
@@ -44,7 +45,7 @@ type claimed struct {
 // time. What is put back is found by the sweep.
 const claimStatement = `
 with picked as (
-	select next.*, p.url, p.secret
+	select next.*, url, ` + signingColumns + `
 	from unnest($1::uuid[], $2::uuid[], $3::integer[], $6::uuid[]) as granted (tenant_id, endpoint_id, slots, first)
 	join endpoints p on p.tenant_id = granted.tenant_id and p.endpoint_id = granted.endpoint_id
 		and p.deleted_at is null and p.disabled_reason is null
@@ -58,7 +59,8 @@ taken as (
 	update pending d set claim = $5, claimed_at = now()
 	from picked
 	where d.tenant_id = picked.tenant_id and d.endpoint_id = picked.endpoint_id and d.delivery_id = picked.delivery_id
-	returning d.tenant_id, d.endpoint_id, d.delivery_id, d.created_at, d.event_id, picked.url, picked.secret)
+	returning d.tenant_id, d.endpoint_id, d.delivery_id, d.created_at, d.event_id,
+		picked.url, picked.secret, picked.previous_secret, picked.standard_webhooks)
 select taken.*, e.name, e.body, e.traceparent
 from taken
 join events e on e.tenant_id = taken.tenant_id and e.event_id = taken.event_id and e.created_at = taken.created_at
@@ -81,8 +83,8 @@ func take(ctx context.Context, pool *pgxpool.Pool, grants []grant, token uuid.UU
 	}
 	jobs, err := runPlanned(ctx, pool, func(row pgx.CollectableRow) (job claimed, err error) {
 		var eventID [16]byte
-		err = row.Scan(&job.tenant, &job.endpoint, &job.id, &job.createdAt, &eventID, &job.url, &job.sealed,
-			&job.name, &job.body, &job.traceparent)
+		err = row.Scan(slices.Concat([]any{&job.tenant, &job.endpoint, &job.id, &job.createdAt, &eventID, &job.url}, job.sealed.columns(),
+			[]any{&job.name, &job.body, &job.traceparent})...)
 		job.eventID, job.claim = eventID, token
 		return job, err
 	}, claimStatement, tenants, endpoints, slots, oldest.Truncate(time.Millisecond), token, first)

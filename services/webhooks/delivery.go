@@ -102,7 +102,7 @@ with d as (
 	where p.tenant_id = $1
 	union all` + endedRows + `
 	where tenant_id = $1 and delivery_id = $2 and created_at >= $3 and created_at < $4)
-select ` + deliveryColumns + `, e.name, e.body, p.url, p.secret, a.url, a.signature
+select ` + deliveryColumns + `, e.name, e.body, a.url, a.signature, p.url, ` + signingColumns + `
 from d
 join events e on e.tenant_id = d.tenant_id and e.event_id = d.event_id and e.created_at = d.created_at
 	and e.created_at >= $3 and e.created_at < $4
@@ -119,7 +119,7 @@ func (s *Service) delivery(ctx context.Context, tenant, id uuid.UUID) (deliveryD
 		return deliveryDetail{}, fmt.Errorf("read delivery %s: %w", id, postgres.Explain(err))
 	}
 	var r requestRow
-	found, err := collectDeliveries(rows, &r.event, &r.body, &r.url, &r.sealed, &r.sentTo, &r.signature)
+	found, err := collectDeliveries(rows, append([]any{&r.event, &r.body, &r.sentTo, &r.signature, &r.url}, r.sealed.columns()...)...)
 	switch {
 	case err != nil:
 		return deliveryDetail{}, fmt.Errorf("read delivery %s: %w", id, postgres.Explain(err))

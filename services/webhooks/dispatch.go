@@ -162,14 +162,14 @@ func (d *dispatcher) releaseDoubtful() error {
 func (d *dispatcher) start(ctx context.Context, jobs []claimed) {
 	var unsigned []claimed
 	for _, job := range jobs {
-		secret, err := d.sealer.open(job.endpoint, job.sealed)
+		signed, err := d.sealer.sign(job.endpoint, job.sealed, job.eventID, time.Now(), job.body)
 		if err != nil {
 			d.log.Error("cannot sign a delivery", zap.Stringer("tenant_id", job.tenant), zap.Stringer("delivery_id", job.id), zap.Error(err))
 			unsigned = append(unsigned, job)
 			continue
 		}
 		d.sending.Go(func() {
-			a := d.send(ctx, job, sign(secret, job.body))
+			a := d.send(ctx, job, signed)
 			d.recorder.attempts <- a
 			d.lanes.done([]lane{job.lane}) // whoever cannot be recorded holds up what comes next
 		})
@@ -181,11 +181,11 @@ func (d *dispatcher) start(ctx context.Context, jobs []claimed) {
 	d.lanes.done(lanesOf(unsigned))
 }
 
-func (d *dispatcher) send(ctx context.Context, job claimed, signature string) attempt {
+func (d *dispatcher) send(ctx context.Context, job claimed, signed signatures) attempt {
 	ctx, span := trace.Start(trace.Join(ctx, job.traceparent), "POST webhook")
 	defer span.End()
-	got := d.sender.send(ctx, request{URL: job.url, Event: job.name, Signature: signature, Body: job.body})
-	return attempt{claimed: job, outcome: got, signature: signature}
+	got := d.sender.send(ctx, compose(job.url, job.name, job.body, signed))
+	return attempt{claimed: job, outcome: got, signature: signed.text()}
 }
 
 // putBack makes jobs ready again of which no byte was sent. Where that fails they

@@ -28,8 +28,9 @@ func (s *Service) Consumers() []bus.Consumer {
 }
 
 // fanOut keeps the events, gives each its place in its tenant's feed, adds them to the
-// totals of their days, and makes one delivery for each endpoint that wants it. As soon as that is committed the
-// deliveries are on their way.
+// totals of their days, and makes one delivery for each endpoint that wants it; what an
+// endpoint's filter keeps away is skipped. As soon as that is committed the deliveries
+// are on their way.
 func (s *Service) fanOut(ctx context.Context, tx *postgres.Tx, events []event.Sealed) error {
 	for _, e := range events {
 		if !slices.Contains(deliverable, e.Name) {
@@ -55,7 +56,10 @@ func (s *Service) fanOut(ctx context.Context, tx *postgres.Tx, events []event.Se
 	if err != nil {
 		return err
 	}
-	made := deliveriesOf(kept, listeners)
+	made, excluded := deliveriesOf(kept, listeners)
+	if err := insertSkipped(ctx, tx, excluded, reasonFilter); err != nil {
+		return err
+	}
 	if len(made) == 0 {
 		return nil
 	}
@@ -133,12 +137,13 @@ func keep(ctx context.Context, tx *postgres.Tx, events []event.Sealed) ([]event.
 type listener struct {
 	lane
 	choice
+	filter
 	url    string
-	sealed []byte
+	sealed sealedSecrets
 }
 
 const listenersQuery = `
-select tenant_id, endpoint_id, events, greatest(created_at, restored_at), url, secret from endpoints
+select tenant_id, endpoint_id, events, greatest(created_at, restored_at), url, ` + filterColumns + `, ` + signingColumns + ` from endpoints
 where tenant_id = any($1::uuid[]) and deleted_at is null and disabled_reason is null
 order by tenant_id, endpoint_id`
 
@@ -150,9 +155,10 @@ func listenersOf(ctx context.Context, tx *postgres.Tx, tenants []uuid.UUID) (map
 	}
 	listeners := map[uuid.UUID][]listener{}
 	var l listener
-	_, err = pgx.ForEachRow(rows, []any{&l.tenant, &l.endpoint, &l.events, &l.since, &l.url, &l.sealed}, func() error {
+	columns := slices.Concat([]any{&l.tenant, &l.endpoint, &l.events, &l.since, &l.url}, l.filter.columns(), l.sealed.columns())
+	_, err = pgx.ForEachRow(rows, columns, func() error {
 		listeners[l.tenant] = append(listeners[l.tenant], l)
-		l.events, l.sealed = nil, nil // the next row gets slices of its own
+		l = listener{} // the next row gets slices of its own
 		return nil
 	})
 	if err != nil {
@@ -161,20 +167,33 @@ func listenersOf(ctx context.Context, tx *postgres.Tx, tenants []uuid.UUID) (map
 	return listeners, nil
 }
 
-// deliveriesOf makes one for each event and each of its tenant's endpoints that wants it.
-func deliveriesOf(events []event.Sealed, listeners map[uuid.UUID][]listener) []claimed {
-	var made []claimed
+// deliveriesOf makes one for each event and each of its tenant's endpoints that wants it,
+// and tells apart those that the endpoint's filter keeps away.
+func deliveriesOf(events []event.Sealed, listeners map[uuid.UUID][]listener) (made, excluded []claimed) {
 	for _, e := range events {
+		var looked *traits // at most once for each event, and only for who has a filter
 		for _, l := range listeners[e.TenantID] {
-			if l.wants(e) {
-				made = append(made, claimed{
-					lane: l.lane, id: deliveryIDOf(e.CreatedAt, e.ID, l.endpoint), createdAt: e.CreatedAt,
-					eventID: e.ID, name: e.Name, body: e.Body, traceparent: e.Traceparent, url: l.url, sealed: l.sealed,
-				})
+			if !l.wants(e) {
+				continue
 			}
+			d := claimed{
+				lane: l.lane, id: deliveryIDOf(e.CreatedAt, e.ID, l.endpoint), createdAt: e.CreatedAt,
+				eventID: e.ID, name: e.Name, body: e.Body, traceparent: e.Traceparent, url: l.url, sealed: l.sealed,
+			}
+			if l.filter.whole() != nil {
+				if looked == nil {
+					t := traitsOf(e.Body)
+					looked = &t
+				}
+				if !l.admits(*looked) {
+					excluded = append(excluded, d)
+					continue
+				}
+			}
+			made = append(made, d)
 		}
 	}
-	return made
+	return made, excluded
 }
 
 const deliverStatement = `
@@ -195,5 +214,32 @@ func insertPending(ctx context.Context, tx *postgres.Tx, made []claimed) error {
 	if _, err := tx.Exec(ctx, deliverStatement, tenants, endpoints, ids, created, events, names, claims); err != nil {
 		return fmt.Errorf("make deliveries: %w", err)
 	}
+	return nil
+}
+
+// Why a delivery was skipped.
+const reasonFilter = "filter" // the endpoint's filter keeps the event away
+
+const skippedStatement = `
+insert into deliveries (tenant_id, delivery_id, created_at, event_id, endpoint_id, name, state, reason)
+select tenant_id, delivery_id, created_at, event_id, endpoint_id, name, 'skipped', $7
+from unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::timestamptz[], $5::uuid[], $6::text[])
+	as made (tenant_id, endpoint_id, delivery_id, created_at, event_id, name)`
+
+// insertSkipped stores deliveries that are never sent by themselves, and why.
+func insertSkipped(ctx context.Context, tx *postgres.Tx, skipped []claimed, reason string) error {
+	n := len(skipped)
+	if n == 0 {
+		return nil
+	}
+	tenants, endpoints, ids := make([]uuid.UUID, n), make([]uuid.UUID, n), make([]uuid.UUID, n)
+	created, events, names := make([]time.Time, n), make([][16]byte, n), make([]string, n)
+	for i, d := range skipped {
+		tenants[i], endpoints[i], ids[i], created[i], events[i], names[i] = d.tenant, d.endpoint, d.id, d.createdAt, d.eventID, d.name
+	}
+	if _, err := tx.Exec(ctx, skippedStatement, tenants, endpoints, ids, created, events, names, reason); err != nil {
+		return fmt.Errorf("skip deliveries: %w", err)
+	}
+	tx.AfterCommit(func() { countEnded(stateSkipped, n) })
 	return nil
 }

@@ -16,3 +16,6 @@ var (
 	oldestReady = promauto.NewGauge(prometheus.GaugeOpts{
 		Name: "partilha_webhook_oldest_ready_seconds", Help: "Age of the oldest event that waits to be sent."})
 )
+
+// countEnded counts n deliveries that have ended in the state.
+func countEnded(state string, n int) { deliveriesEnded.WithLabelValues(state).Add(float64(n)) }

@@ -28,7 +28,7 @@ func (s *Service) deleteEndpoint(call *web.Call) (web.Answer, error) {
 }
 
 const removeStatement = `
-update endpoints set deleted_at = $3, secret = null
+update endpoints set deleted_at = $3, secret = null, previous_secret = null, previous_until = null
 where tenant_id = $1 and endpoint_id = $2 and deleted_at is null`
 
 // remove forgets the endpoint's secret and skips what has not been sent. While it holds
@@ -80,6 +80,6 @@ func skipUnclaimed(ctx context.Context, tx *postgres.Tx, l lane) (int, error) {
 		return 0, fmt.Errorf("skip deliveries: %w", err)
 	}
 	n := int(skipped.RowsAffected())
-	tx.AfterCommit(func() { deliveriesEnded.WithLabelValues(stateSkipped).Add(float64(n)) })
+	tx.AfterCommit(func() { countEnded(stateSkipped, n) })
 	return n, nil
 }

@@ -138,17 +138,11 @@ func (s *Service) addReplay(ctx context.Context, tenant, endpointID uuid.UUID, w
 		if err := lockTenants(ctx, tx, tenant); err != nil {
 			return err
 		}
-		rows, err := tx.Query(ctx, getEndpointQuery, tenant, endpointID)
+		found, err := endpointIn(ctx, tx, tenant, endpointID)
 		if err != nil {
 			return err
 		}
-		endpoint, err := pgx.CollectExactlyOneRow(rows, scanEndpoint)
-		switch {
-		case postgres.Absent(err):
-			return web.NotFound()
-		case err != nil:
-			return err
-		case endpoint.Status != statusEnabled:
+		if found.Status != statusEnabled {
 			return fault.New(fault.Rule, "rule_violated", "this endpoint is disabled; enable it first")
 		}
 		if _, err := tx.Exec(ctx, forgetReplaysStatement, tenant, s.oldestKept()); err != nil {
@@ -170,7 +164,7 @@ func (s *Service) addReplay(ctx context.Context, tenant, endpointID uuid.UUID, w
 		if err := tx.QueryRow(ctx, countReplayQuery, pgx.QueryExecModeCacheDescribe, part.arguments(s.oldestKept(), nil)).Scan(&total); err != nil {
 			return fmt.Errorf("count deliveries: %w", err)
 		}
-		rows, err = tx.Query(ctx, addReplayStatement, tenant, id, endpointID, wanted.From.Time, wanted.To.Time, wanted.Statuses,
+		rows, err := tx.Query(ctx, addReplayStatement, tenant, id, endpointID, wanted.From.Time, wanted.To.Time, wanted.Statuses,
 			wanted.Events, part.reached, total, event.Instant(s.deps.Now()))
 		if err != nil {
 			return err
@@ -234,7 +228,7 @@ func (s *Service) listReplays(call *web.Call) (web.Answer, error) {
 	if err != nil {
 		return web.Answer{}, err
 	}
-	if _, err := s.endpoint(call.Context(), call.Tenant(), endpointID); err != nil {
+	if _, err := endpointIn(call.Context(), s.deps.Pool, call.Tenant(), endpointID); err != nil {
 		return web.Answer{}, err
 	}
 	rows, err := s.deps.Pool.Query(call.Context(), listReplaysQuery, call.Tenant(), endpointID, before(page), page.Limit+1)
