@@ -16,6 +16,7 @@ type WebhookDelivery struct {
 	EventID    event.ID         `json:"event_id"`
 	EndpointID uuid.UUID        `json:"endpoint_id"`
 	Status     string           `json:"status"` // pending, delivered, failed, unknown or skipped
+	Reason     *string          `json:"reason"` // why it was skipped: disabled or deleted
 	Attempts   []WebhookAttempt `json:"attempts"`
 
 	// Request is what was sent, or would be sent now. It is nil in a list, and for what

@@ -24,6 +24,7 @@ type delivery struct {
 	EventID    event.ID      `json:"event_id"`
 	EndpointID uuid.UUID     `json:"endpoint_id"`
 	Status     string        `json:"status"`
+	Reason     *string       `json:"reason"`
 	Attempts   []attemptView `json:"attempts"`
 }
 
@@ -86,10 +87,10 @@ with page as (
 	order by delivery_id desc limit $4)` + withAttempts
 
 	pendingRows = `
-	select tenant_id, delivery_id, created_at, event_id, endpoint_id, '` + statusPending + `' as state from pending`
+	select tenant_id, delivery_id, created_at, event_id, endpoint_id, '` + statusPending + `' as state, null as reason from pending`
 
 	endedRows = `
-	select tenant_id, delivery_id, created_at, event_id, endpoint_id, state from deliveries`
+	select tenant_id, delivery_id, created_at, event_id, endpoint_id, state, reason from deliveries`
 
 	// withAttempts makes one row of each attempt of a delivery, or of its not having any.
 	withAttempts = `
@@ -99,7 +100,7 @@ left join attempts a using (tenant_id, delivery_id, created_at)
 order by d.delivery_id desc, a.at`
 
 	// deliveryColumns are what collectDeliveries reads, in its order.
-	deliveryColumns = `d.delivery_id, d.event_id, d.endpoint_id, d.state,
+	deliveryColumns = `d.delivery_id, d.event_id, d.endpoint_id, d.state, d.reason,
 	a.at, a.duration_ms, a.status_code, a.error, a.response_excerpt`
 )
 
@@ -130,7 +131,7 @@ func collectDeliveries(rows pgx.Rows, extra ...any) (list []delivery, err error)
 	var id [16]byte
 	var at *time.Time
 	var a attemptView
-	columns := []any{&d.ID, &id, &d.EndpointID, &d.Status, &at, &a.DurationMS, &a.StatusCode, &a.Error, &a.Excerpt}
+	columns := []any{&d.ID, &id, &d.EndpointID, &d.Status, &d.Reason, &at, &a.DurationMS, &a.StatusCode, &a.Error, &a.Excerpt}
 	_, err = pgx.ForEachRow(rows, append(columns, extra...), func() error {
 		if len(list) == 0 || list[len(list)-1].ID != d.ID {
 			d.EventID, d.Attempts = id, []attemptView{}

@@ -52,7 +52,10 @@ func (s *Service) fanOut(ctx context.Context, tx *postgres.Tx, events []event.Se
 	if err != nil {
 		return err
 	}
-	made := deliveriesOf(kept, listeners)
+	made, skipped := deliveriesOf(kept, listeners)
+	if err := insertSkipped(ctx, tx, skipped); err != nil {
+		return err
+	}
 	if len(made) == 0 {
 		return nil
 	}
@@ -130,16 +133,18 @@ func keep(ctx context.Context, tx *postgres.Tx, events []event.Sealed) ([]event.
 type listener struct {
 	lane
 	choice
-	url    string
-	sealed []byte
+	url      string
+	sealed   []byte
+	allowed  int // attempts of each delivery
+	disabled bool
 }
 
 const listenersQuery = `
-select tenant_id, endpoint_id, events, created_at, url, secret from endpoints
-where tenant_id = any($1::uuid[]) and deleted_at is null and disabled_reason is null
+select tenant_id, endpoint_id, events, created_at, url, secret, max_attempts, disabled_reason is not null from endpoints
+where tenant_id = any($1::uuid[]) and deleted_at is null
 order by tenant_id, endpoint_id`
 
-// listenersOf returns the enabled endpoints of each tenant.
+// listenersOf returns the endpoints of each tenant.
 func listenersOf(ctx context.Context, tx *postgres.Tx, tenants []uuid.UUID) (map[uuid.UUID][]listener, error) {
 	rows, err := tx.Query(ctx, listenersQuery, tenants)
 	if err != nil {
@@ -147,7 +152,7 @@ func listenersOf(ctx context.Context, tx *postgres.Tx, tenants []uuid.UUID) (map
 	}
 	listeners := map[uuid.UUID][]listener{}
 	var l listener
-	_, err = pgx.ForEachRow(rows, []any{&l.tenant, &l.endpoint, &l.events, &l.since, &l.url, &l.sealed}, func() error {
+	_, err = pgx.ForEachRow(rows, []any{&l.tenant, &l.endpoint, &l.events, &l.since, &l.url, &l.sealed, &l.allowed, &l.disabled}, func() error {
 		listeners[l.tenant] = append(listeners[l.tenant], l)
 		l.events, l.sealed = nil, nil // the next row gets slices of its own
 		return nil
@@ -159,37 +164,67 @@ func listenersOf(ctx context.Context, tx *postgres.Tx, tenants []uuid.UUID) (map
 }
 
 // deliveriesOf makes one for each event and each of its tenant's endpoints that wants it.
-func deliveriesOf(events []event.Sealed, listeners map[uuid.UUID][]listener) []claimed {
-	var made []claimed
+// Those to an endpoint that is disabled are skipped.
+func deliveriesOf(events []event.Sealed, listeners map[uuid.UUID][]listener) (made, skipped []claimed) {
 	for _, e := range events {
 		for _, l := range listeners[e.TenantID] {
-			if l.wants(e) {
-				made = append(made, claimed{
-					lane: l.lane, id: deliveryIDOf(e.CreatedAt, e.ID, l.endpoint), createdAt: e.CreatedAt,
-					eventID: e.ID, name: e.Name, body: e.Body, traceparent: e.Traceparent, url: l.url, sealed: l.sealed,
-				})
+			if !l.wants(e) {
+				continue
+			}
+			d := claimed{
+				lane: l.lane, id: deliveryIDOf(e.CreatedAt, e.ID, l.endpoint), createdAt: e.CreatedAt, eventID: e.ID,
+				name: e.Name, body: e.Body, traceparent: e.Traceparent, url: l.url, sealed: l.sealed, allowed: l.allowed,
+			}
+			if l.disabled {
+				skipped = append(skipped, d)
+			} else {
+				made = append(made, d)
 			}
 		}
 	}
-	return made
+	return made, skipped
+}
+
+const skippedStatement = `
+insert into deliveries (tenant_id, endpoint_id, delivery_id, created_at, event_id, state, reason)
+select tenant_id, endpoint_id, delivery_id, created_at, event_id, 'skipped', '` + skippedDisabled + `'
+from unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::timestamptz[], $5::uuid[])
+	as made (tenant_id, endpoint_id, delivery_id, created_at, event_id)`
+
+// insertSkipped stores deliveries that have ended before they began.
+func insertSkipped(ctx context.Context, tx *postgres.Tx, skipped []claimed) error {
+	n := len(skipped)
+	if n == 0 {
+		return nil
+	}
+	tenants, endpoints, ids := make([]uuid.UUID, n), make([]uuid.UUID, n), make([]uuid.UUID, n)
+	created, events := make([]time.Time, n), make([][16]byte, n)
+	for i, d := range skipped {
+		tenants[i], endpoints[i], ids[i], created[i], events[i] = d.tenant, d.endpoint, d.id, d.createdAt, d.eventID
+	}
+	if _, err := tx.Exec(ctx, skippedStatement, tenants, endpoints, ids, created, events); err != nil {
+		return fmt.Errorf("skip deliveries: %w", err)
+	}
+	tx.AfterCommit(func() { deliveriesEnded.WithLabelValues(stateSkipped).Add(float64(n)) })
+	return nil
 }
 
 const deliverStatement = `
-insert into pending (tenant_id, endpoint_id, delivery_id, created_at, event_id, claim, claimed_at)
-select tenant_id, endpoint_id, delivery_id, created_at, event_id, claim, case when claim is not null then clock_timestamp() end
-from unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::timestamptz[], $5::uuid[], $6::uuid[])
-	as made (tenant_id, endpoint_id, delivery_id, created_at, event_id, claim)`
+insert into pending (tenant_id, endpoint_id, delivery_id, created_at, event_id, claim, allowed, claimed_at)
+select tenant_id, endpoint_id, delivery_id, created_at, event_id, claim, allowed, case when claim is not null then clock_timestamp() end
+from unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::timestamptz[], $5::uuid[], $6::uuid[], $7::smallint[])
+	as made (tenant_id, endpoint_id, delivery_id, created_at, event_id, claim, allowed)`
 
 // insertPending stores deliveries, with the claims of those that are held.
 func insertPending(ctx context.Context, tx *postgres.Tx, made []claimed) error {
 	n := len(made)
 	tenants, endpoints, ids := make([]uuid.UUID, n), make([]uuid.UUID, n), make([]uuid.UUID, n)
-	created, events, claims := make([]time.Time, n), make([][16]byte, n), make([]uuid.NullUUID, n)
+	created, events, claims, allowed := make([]time.Time, n), make([][16]byte, n), make([]uuid.NullUUID, n), make([]int16, n)
 	for i, d := range made {
 		tenants[i], endpoints[i], ids[i], created[i], events[i] = d.tenant, d.endpoint, d.id, d.createdAt, d.eventID
-		claims[i] = uuid.NullUUID{UUID: d.claim, Valid: d.claim != uuid.Nil}
+		claims[i], allowed[i] = uuid.NullUUID{UUID: d.claim, Valid: d.claim != uuid.Nil}, int16(d.allowed)
 	}
-	if _, err := tx.Exec(ctx, deliverStatement, tenants, endpoints, ids, created, events, claims); err != nil {
+	if _, err := tx.Exec(ctx, deliverStatement, tenants, endpoints, ids, created, events, claims, allowed); err != nil {
 		return fmt.Errorf("make deliveries: %w", err)
 	}
 	return nil

@@ -88,8 +88,8 @@ func New(ctx context.Context, config Config, deps service.Deps) (*Service, error
 	config.Timeout = cmp.Or(config.Timeout, attemptTimeout)
 	config.Lease = cmp.Or(config.Lease, defaultLease)
 	config.Concurrency = cmp.Or(config.Concurrency, defaultConcurrency)
-	if config.Timeout < 0 || config.Concurrency < 0 || config.Lease < 2*config.Timeout {
-		return nil, errors.New("WEBHOOKS_TIMEOUT and WEBHOOKS_CONCURRENCY must be above 0, WEBHOOKS_LEASE at least twice the timeout")
+	if config.Timeout < 0 || config.Concurrency < 2 || config.Lease < 2*config.Timeout {
+		return nil, errors.New("WEBHOOKS_TIMEOUT must be above 0, WEBHOOKS_CONCURRENCY above 1, WEBHOOKS_LEASE at least twice the timeout")
 	}
 	policy, err := config.policy()
 	if err != nil {
@@ -113,7 +113,7 @@ func New(ctx context.Context, config Config, deps service.Deps) (*Service, error
 	}
 	sender := newSender(policy, config.Timeout, net.DefaultResolver.LookupNetIP)
 	s.dispatcher = newDispatcher(deps, sealer, sender, config.Concurrency)
-	s.sweeper = &sweeper{deps: deps, lanes: s.dispatcher.lanes, lease: config.Lease}
+	s.sweeper = &sweeper{deps: deps, dispatcher: s.dispatcher, lease: config.Lease}
 	api, err := web.API{
 		Document: doc, Routes: s.routes(), Keys: s.keys,
 		Limiter: deps.Limiter, Log: deps.Log, Now: deps.Now,

@@ -64,6 +64,7 @@ type wire struct {
 
 	DeliveryID string `json:"delivery_id"`
 	EventID    string `json:"event_id"`
+	Reason     *string
 	Attempts   []struct {
 		At         string
 		DurationMS *int `json:"duration_ms"`
