@@ -19,6 +19,9 @@ import (
 // instead of running tests.
 const workerVariable = "WEBHOOKS_TEST_WORKER"
 
+// workerReady is what a worker says when it begins.
+const workerReady = "ready\n"
+
 // workerConfig has a short lease, so that a test need not wait long for a dead worker's.
 var workerConfig = Config{
 	SecretKey: lenient.SecretKey, AllowHTTP: lenient.AllowHTTP, AllowNets: lenient.AllowNets, Ports: lenient.Ports,
@@ -50,5 +53,7 @@ func work(ctx context.Context, url string) error {
 	if err != nil {
 		return err
 	}
+	s.dispatcher.retrier.backoff = []time.Duration{50 * time.Millisecond}
+	fmt.Print(workerReady)
 	return s.Run(ctx)
 }
