@@ -15,6 +15,7 @@ import (
 
 const (
 	claimWithin = 10 * time.Second
+	claimEvery  = 2 * time.Millisecond   // so that where much waits a claim finds more than one free slot
 	claimPause  = 250 * time.Millisecond // after a claim that failed
 	recordGrace = 5 * time.Second        // for the database to come back when the service stops
 )
@@ -80,13 +81,17 @@ func (d *dispatcher) run(ctx context.Context) error {
 	return nil
 }
 
-// serve claims and sends whenever the lanes have something to grant, until ctx ends.
+// serve claims and sends whenever the lanes have something to grant, until ctx ends. The
+// first claim after a rest is made at once.
 func (d *dispatcher) serve(ctx context.Context, lanes *lanes, take taker) {
+	var last time.Time
 	for ctx.Err() == nil {
 		select {
 		case <-ctx.Done():
 		case <-lanes.ready:
+			pause(ctx, claimEvery-time.Since(last))
 			d.dispatch(ctx, lanes, take)
+			last = time.Now()
 		}
 	}
 }

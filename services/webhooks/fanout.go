@@ -205,7 +205,7 @@ func insertSkipped(ctx context.Context, tx *postgres.Tx, skipped []claimed) erro
 	if _, err := tx.Exec(ctx, skippedStatement, tenants, endpoints, ids, created, events); err != nil {
 		return fmt.Errorf("skip deliveries: %w", err)
 	}
-	tx.AfterCommit(func() { deliveriesEnded.WithLabelValues(stateSkipped).Add(float64(n)) })
+	tx.AfterCommit(func() { countEnded(stateSkipped, n) })
 	return nil
 }
 

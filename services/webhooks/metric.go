@@ -18,3 +18,6 @@ var (
 	oldestReady = promauto.NewGauge(prometheus.GaugeOpts{
 		Name: "partilha_webhook_oldest_ready_seconds", Help: "Age of the oldest event that waits to be sent."})
 )
+
+// countEnded adds deliveries that have ended in a state.
+func countEnded(state string, n int) { deliveriesEnded.WithLabelValues(state).Add(float64(n)) }

@@ -15,7 +15,8 @@ import (
 
 const (
 	recordAtOnce = 512
-	recordWithin = 10 * time.Second // a statement that takes longer has failed
+	recordEvery  = 5 * time.Millisecond // so that a busy worker needs few commits
+	recordWithin = 10 * time.Second     // a statement that takes longer has failed
 	recordPause  = 100 * time.Millisecond
 )
 
@@ -35,8 +36,8 @@ func (a attempt) state() string {
 	return stateFailed
 }
 
-// recorder writes down what came of attempts, in groups: while one statement is under
-// way the next group gathers.
+// recorder writes down what came of attempts, in groups: each gathers for a moment, and
+// while the statement before is under way.
 type recorder struct {
 	pool     *pgxpool.Pool
 	log      *zap.Logger
@@ -53,9 +54,11 @@ func (r *recorder) run(ctx context.Context) {
 	}
 }
 
-// gather adds what is there already to first.
+// gather adds what comes within a moment of first.
 func (r *recorder) gather(first attempt) []attempt {
 	batch := []attempt{first}
+	moment := time.NewTimer(recordEvery)
+	defer moment.Stop()
 	for len(batch) < recordAtOnce {
 		select {
 		case a, ok := <-r.attempts:
@@ -63,7 +66,7 @@ func (r *recorder) gather(first attempt) []attempt {
 				return batch
 			}
 			batch = append(batch, a)
-		default:
+		case <-moment.C:
 			return batch
 		}
 	}
@@ -190,7 +193,7 @@ func (r *recorder) tell(a attempt) {
 	if a.again > 0 {
 		attemptsPostponed.Inc()
 	} else {
-		deliveriesEnded.WithLabelValues(a.state()).Inc()
+		countEnded(a.state(), 1)
 	}
 	attemptSeconds.Observe(a.Duration.Seconds())
 	if line := r.log.Check(zap.InfoLevel, "webhook "+a.state()); line != nil {

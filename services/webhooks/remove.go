@@ -82,6 +82,6 @@ func skipUnclaimed(ctx context.Context, tx *postgres.Tx, l lane) (int, error) {
 		return 0, fmt.Errorf("skip deliveries: %w", err)
 	}
 	n := int(skipped.RowsAffected())
-	tx.AfterCommit(func() { deliveriesEnded.WithLabelValues(stateSkipped).Add(float64(n)) })
+	tx.AfterCommit(func() { countEnded(stateSkipped, n) })
 	return n, nil
 }

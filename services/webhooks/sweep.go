@@ -47,9 +47,6 @@ func (s *sweeper) sweep(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, sweepWithin)
 	defer cancel()
 	s.dispatcher.paces.forget()
-	if err := s.dispatcher.health.save(ctx, s.deps.Now()); err != nil {
-		return err
-	}
 	live, gone, err := s.waiting(ctx)
 	if err != nil {
 		return err
@@ -66,7 +63,7 @@ func (s *sweeper) sweep(ctx context.Context) error {
 			return err
 		}
 	}
-	return nil
+	return s.dispatcher.health.save(ctx, s.deps.Now())
 }
 
 // Walks from lane to lane along the index, so that its cost grows with the lanes in which
@@ -181,7 +178,7 @@ func (s *sweeper) endSpent(ctx context.Context, l lane) error {
 	if err != nil {
 		return fmt.Errorf("end deliveries of endpoint %s: %w", l.endpoint, err)
 	}
-	deliveriesEnded.WithLabelValues(stateFailed).Add(float64(len(ended)))
+	countEnded(stateFailed, len(ended))
 	return nil
 }
 
@@ -246,7 +243,7 @@ func (s *sweeper) expire(ctx context.Context) error {
 			if d.again {
 				attemptsPostponed.Inc()
 			} else {
-				deliveriesEnded.WithLabelValues(stateUnknown).Inc()
+				countEnded(stateUnknown, 1)
 			}
 			s.deps.Log.Warn("webhook unknown", zap.Stringer("tenant_id", d.tenant), zap.Stringer("event_id", d.eventID),
 				zap.Stringer("endpoint_id", d.endpoint), zap.Stringer("delivery_id", d.id), zap.Duration("lease", s.lease), zap.Bool("again", d.again))

@@ -25,6 +25,9 @@ const (
 	roleSales role = "sales service" // with its relay and an embedded NATS server
 	roleBare  role = "bare handler"  // POST /sales without a database
 	roleStack role = "stack"         // all four services, as `make run` has them
+
+	roleWebhooks role = "webhooks service" // alone
+	roleLoop     role = "delivery loop"    // signs and posts, and records nothing
 )
 
 // assignment is the first line on a child's standard input. The end of that input
@@ -36,6 +39,8 @@ type assignment struct {
 	Writers     int    // SALES_WRITERS, where the sales service runs alone
 	CPUProfile  string // where to write one; "" for none
 	InFlight    int    // calls that a tenant may have under way; 0: nobody is limited
+
+	Targets []string // where the delivery loop posts to
 }
 
 // announcement is the one line on a child's standard output, once it serves.

@@ -142,7 +142,7 @@ func numbers(flag, list string) (all []int, err error) {
 
 func (o options) has(part string) bool { return slices.Contains(strings.Split(o.parts, ","), part) }
 
-var allParts = []string{"post", "batch", "growth", "neighbour", "latency", "chain"}
+var allParts = []string{"post", "batch", "growth", "neighbour", "latency", "deliveries", "chain"}
 
 // warmUp precedes every measurement.
 const warmUp = time.Second
@@ -184,6 +184,11 @@ func bench(ctx context.Context, g *ground, o options) error {
 	if o.has("latency") {
 		if err := measureLatency(ctx, g, o, rates); err != nil {
 			return fmt.Errorf("measure latency: %w", err)
+		}
+	}
+	if o.has("deliveries") {
+		if err := measureDeliveries(ctx, g, o); err != nil {
+			return fmt.Errorf("measure deliveries: %w", err)
 		}
 	}
 	if o.has("chain") {

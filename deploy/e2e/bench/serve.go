@@ -21,6 +21,7 @@ import (
 	"partilha.dev/pkg/service"
 	"partilha.dev/pkg/web"
 	"partilha.dev/services/sales"
+	"partilha.dev/services/webhooks"
 )
 
 // operatorToken opens /admin/v1 of a service that nobody else can reach.
@@ -35,6 +36,13 @@ func serve(ctx context.Context, a assignment, logFile *os.File, announce func(an
 		return serveSales(ctx, a, log, announce)
 	case roleBare:
 		return serveBare(ctx, log, announce)
+	case roleWebhooks:
+		return serveWebhooks(ctx, a, log, announce)
+	case roleLoop:
+		if err := announce(announcement{}); err != nil {
+			return err
+		}
+		return postInALoop(ctx, a)
 	case roleStack:
 		return serveStack(ctx, a, log, announce)
 	default:
@@ -79,6 +87,39 @@ func serveSales(ctx context.Context, a assignment, log *zap.Logger, announce fun
 	ended := make(chan error, 1)
 	go func() { ended <- service.RunAll(background, s.Run, deps.Maintain(sales.Migrations)) }()
 	err = listenAndServe(ctx, announcement{AdminToken: operatorToken}, announce, func(ctx context.Context, listener net.Listener) error {
+		return web.Serve(ctx, listener, s.Handler())
+	})
+	stop()
+	return errors.Join(err, <-ended)
+}
+
+// benchSealingKey seals the secrets of endpoints that only the benchmark has.
+const benchSealingKey = "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
+
+// serveWebhooks runs the webhooks service alone, and without NATS: what it delivers
+// waits in its database.
+func serveWebhooks(ctx context.Context, a assignment, log *zap.Logger, announce func(announcement) error) (err error) {
+	pool, err := postgres.Open(ctx, a.DatabaseURL, 16)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	connection, err := bus.Connect(bus.Config{URL: "nats://127.0.0.1:1", Name: "webhooks"}, log)
+	if err != nil {
+		return err
+	}
+	defer connection.Close()
+	deps := service.Deps{Pool: pool, Bus: connection, Log: log, Now: time.Now}
+	config := webhooks.Config{SecretKey: benchSealingKey, OpenLoopback: true, Concurrency: deliveryConcurrency}
+	s, err := webhooks.New(ctx, config, deps)
+	if err != nil {
+		return err
+	}
+	background, stop := context.WithCancel(context.Background())
+	defer stop()
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(background) }()
+	err = listenAndServe(ctx, announcement{}, announce, func(ctx context.Context, listener net.Listener) error {
 		return web.Serve(ctx, listener, s.Handler())
 	})
 	stop()
