@@ -128,9 +128,10 @@ noted as (
 	returning 1)
 select count(*) from noted`
 
-// Where the lease ran out meanwhile, the delivery is unknown until its own worker tells.
-// That worker is known by the attempt, which was noted under its claim when it was given up.
-// A delivery that was attempted again meanwhile is not judged by an earlier attempt.
+// Where the lease ran out meanwhile, the delivery is unknown until its own worker tells, or
+// waits to be sent again, which it need not be if it has arrived. That worker is known by
+// the attempt, which was noted under its claim when it was given up. A delivery that is
+// to be attempted again is not ended by a failure.
 const recordLateStatement = `
 with told as (
 	select * from ` + toldRows + `),
@@ -140,7 +141,15 @@ noted as (
 	from told
 	where a.tenant_id = told.tenant_id and a.delivery_id = told.delivery_id and a.created_at = told.created_at
 		and a.claim = told.claim and a.duration_ms is null
-	returning told.*)
+	returning told.*),
+arrived as (
+	delete from pending p using noted
+	where noted.state = 'delivered' and p.tenant_id = noted.tenant_id and p.endpoint_id = noted.endpoint_id
+		and p.delivery_id = noted.delivery_id and p.claim is null
+	returning p.*),
+kept as (
+	insert into deliveries (tenant_id, delivery_id, created_at, event_id, endpoint_id, state)
+	select tenant_id, delivery_id, created_at, event_id, endpoint_id, 'delivered' from arrived)
 update deliveries d set state = noted.state
 from noted
 where d.tenant_id = noted.tenant_id and d.delivery_id = noted.delivery_id and d.created_at = noted.created_at

@@ -287,6 +287,39 @@ func TestADeadWorkersDeliveryIsSentAgainWhereTheEndpointAllowedItThen(t *testing
 	}
 }
 
+func TestWhatTurnsOutToHaveArrivedIsNotSentAgain(t *testing.T) {
+	t.Parallel()
+	k := newStack(t)
+	who := k.member(uuid.New())
+	s := k.service(lenient)
+	k.allow(k.register(s, who, "https://example.com/", "*"), 3)
+	k.fanOut(s, joinedMany(t, who.tenant, 2)...)
+	jobs, err := take(t.Context(), s.deps.Pool, s.dispatcher.lanes.take(), uuid.New())
+	if err != nil || len(jobs) != 2 {
+		t.Fatalf("claimed %d, %v", len(jobs), err)
+	}
+	k.exec("update pending set claimed_at = claimed_at - interval '1 h'")
+	if err := s.sweeper.sweep(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n := k.count("select count(*) from pending where attempts = 1 and claim is null"); n != 2 {
+		t.Fatalf("%d wait to be sent again, want 2", n)
+	}
+	late := []attempt{
+		{claimed: jobs[0], outcome: outcome{Delivered: true, StatusCode: 200}},
+		{claimed: jobs[1], outcome: outcome{Error: failedTimeout}, again: time.Second},
+	}
+	if err := s.dispatcher.recorder.write(late); err != nil {
+		t.Fatal(err)
+	}
+	if delivered, waiting := k.inState(stateDelivered), k.waiting(); delivered != 1 || waiting != 1 {
+		t.Errorf("%d are delivered and %d wait, want 1 and 1", delivered, waiting)
+	}
+	if n := k.count("select count(*) from attempts where duration_ms is not null"); n != 2 {
+		t.Errorf("of %d attempts the outcome is noted, want 2", n)
+	}
+}
+
 // Everything that is sent again hangs, and there is far more of it than there are slots.
 func TestABacklogOfRetriesDelaysNoFirstAttempt(t *testing.T) {
 	t.Parallel()

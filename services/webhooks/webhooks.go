@@ -59,7 +59,7 @@ type Config struct {
 	Ports       string        `env:"WEBHOOKS_PORTS"`                        // default 443,8443; * is every port
 	Timeout     time.Duration `env:"WEBHOOKS_TIMEOUT"`                      // of one attempt; default 5s
 	Lease       time.Duration `env:"WEBHOOKS_LEASE"`                        // after which a sending worker counts as dead; default 30s
-	Concurrency int           `env:"WEBHOOKS_CONCURRENCY"`                  // attempts in flight at once; default 512
+	Concurrency int           `env:"WEBHOOKS_CONCURRENCY"`                  // attempts in flight at once, an eighth of them for what is sent again; default 512
 
 	// OpenLoopback lets http and every port of this very machine through. Only code can
 	// set it: it is for the local stack.
