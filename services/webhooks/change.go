@@ -27,7 +27,7 @@ type change struct {
 	Status           *string                  `json:"status"`
 }
 
-// apply makes e what it is after the change. Enabling forgets why it was disabled;
+// apply makes e what it is after the change. Enabling forgets why it was disabled, and since when it had failed;
 // disabling it again leaves the reason that there was.
 func (c change) apply(e *endpoint) {
 	e.URL, e.Description = orElse(c.URL, e.URL), c.Description.Over(e.Description)
@@ -69,7 +69,8 @@ func (s *Service) changeEndpoint(call *web.Call) (web.Answer, error) {
 
 const changeStatement = `
 update endpoints set url = $3, events = $4, description = $5, max_attempts = $6, standard_webhooks = $7,
-	filter_partner_ids = $8, filter_campaign_ids = $9, filter_amount_centavos = $10, disabled_reason = $11
+	filter_partner_ids = $8, filter_campaign_ids = $9, filter_amount_centavos = $10,
+	disabled_reason = $11::text, failing_since = case when $11 is not null or disabled_reason is null then failing_since end
 where tenant_id = $1 and endpoint_id = $2 and deleted_at is null`
 
 // amend changes the endpoint and returns what it is like then. It holds the tenant

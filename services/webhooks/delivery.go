@@ -25,6 +25,7 @@ type delivery struct {
 	Event      string        `json:"event"`
 	EndpointID uuid.UUID     `json:"endpoint_id"`
 	Status     string        `json:"status"`
+	Reason     *string       `json:"reason"`
 	Attempts   []attemptView `json:"attempts"`
 }
 
@@ -39,13 +40,13 @@ type attemptView struct {
 
 const (
 	pendingRows = `
-	select tenant_id, delivery_id, created_at, event_id, endpoint_id, name, '` + statusPending + `' as state from pending`
+	select tenant_id, delivery_id, created_at, event_id, endpoint_id, name, '` + statusPending + `' as state, null as reason from pending`
 
 	endedRows = `
-	select tenant_id, delivery_id, created_at, event_id, endpoint_id, name, state from deliveries`
+	select tenant_id, delivery_id, created_at, event_id, endpoint_id, name, state, reason from deliveries`
 
 	// deliveryColumns are what collectDeliveries reads, in its order.
-	deliveryColumns = `d.delivery_id, d.event_id, d.name, d.endpoint_id, d.state,
+	deliveryColumns = `d.delivery_id, d.event_id, d.name, d.endpoint_id, d.state, d.reason,
 	a.at, a.duration_ms, a.status_code, a.error, a.response_excerpt`
 )
 
@@ -56,7 +57,7 @@ func collectDeliveries(rows pgx.Rows, extra ...any) (list []delivery, err error)
 	var id [16]byte
 	var at *time.Time
 	var a attemptView
-	columns := []any{&d.ID, &id, &d.Event, &d.EndpointID, &d.Status, &at, &a.DurationMS, &a.StatusCode, &a.Error, &a.Excerpt}
+	columns := []any{&d.ID, &id, &d.Event, &d.EndpointID, &d.Status, &d.Reason, &at, &a.DurationMS, &a.StatusCode, &a.Error, &a.Excerpt}
 	_, err = pgx.ForEachRow(rows, append(columns, extra...), func() error {
 		if len(list) == 0 || list[len(list)-1].ID != d.ID {
 			d.EventID, d.Attempts = id, []attemptView{}

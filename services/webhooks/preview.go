@@ -3,6 +3,7 @@ package webhooks
 import (
 	"fmt"
 	"net/http"
+	"sync"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/uuid"
@@ -25,12 +26,6 @@ type previewedRequest struct {
 	Request    *requestView `json:"request"`
 }
 
-// Why an endpoint gets no request, beside reasonFilter.
-const (
-	reasonEvent    = "event"    // it did not choose the event
-	reasonDisabled = "disabled" // it is disabled
-)
-
 // preview answers POST /api/v1/webhook-endpoints/preview. It sends and records nothing.
 //
 // It signs whatever data it is given, so that it is for those who may change endpoints
@@ -50,38 +45,30 @@ func (s *Service) preview(call *web.Call) (web.Answer, error) {
 	if err != nil {
 		return web.Answer{}, err
 	}
-	targets, err := s.targets(call.Context(), call.Tenant(), nil)
+	endpoints, err := s.listeners(call.Context(), call.Tenant(), nil)
 	if err != nil {
 		return web.Answer{}, err
 	}
-	shown := previewed{Event: told.Name, EventID: told.ID, Endpoints: make([]previewedRequest, len(targets))}
-	seen := traitsOf(told.Body)
-	for i, t := range targets {
-		if shown.Endpoints[i], err = s.previewFor(t, told, seen); err != nil {
+	shown := previewed{Event: told.Name, EventID: told.ID, Endpoints: make([]previewedRequest, len(endpoints))}
+	seen := sync.OnceValue(func() traits { return traitsOf(told.Body) })
+	for i, l := range endpoints {
+		if shown.Endpoints[i], err = s.previewFor(l, told, seen); err != nil {
 			return web.Answer{}, fmt.Errorf("preview %s: %w", told.Name, err)
 		}
 	}
 	return web.Answer{Status: http.StatusOK, Body: shown}, nil
 }
 
-func (s *Service) previewFor(t target, told event.Sealed, seen traits) (previewedRequest, error) {
-	shown := previewedRequest{EndpointID: t.endpoint}
-	refuse := func(reason string) (previewedRequest, error) {
+func (s *Service) previewFor(l listener, told event.Sealed, seen func() traits) (previewedRequest, error) {
+	shown := previewedRequest{EndpointID: l.endpoint}
+	if reason := l.refuses(told, seen); reason != "" {
 		shown.Reason = &reason
 		return shown, nil
 	}
-	switch {
-	case t.disabled:
-		return refuse(reasonDisabled)
-	case !t.wants(told):
-		return refuse(reasonEvent)
-	case !t.admits(seen):
-		return refuse(reasonFilter)
-	}
-	signed, err := s.sealer.sign(t.endpoint, t.sealed, told.ID, s.deps.Now(), told.Body)
+	signed, err := s.sealer.sign(l.endpoint, l.sealed, told.ID, s.deps.Now(), told.Body)
 	if err != nil {
 		return previewedRequest{}, err
 	}
-	shown.Request, err = viewRequest(compose(t.url, told.Name, told.Body, signed))
+	shown.Request, err = viewRequest(compose(l.url, told.Name, told.Body, signed))
 	return shown, err
 }

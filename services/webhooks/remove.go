@@ -69,8 +69,10 @@ ended as (
 	delete from pending p using gone
 	where p.tenant_id = $1 and p.endpoint_id = $2 and p.delivery_id = gone.delivery_id
 	returning p.*)
-insert into deliveries (tenant_id, delivery_id, created_at, event_id, endpoint_id, name, state)
-select tenant_id, delivery_id, created_at, event_id, endpoint_id, name, 'skipped' from ended`
+insert into deliveries (tenant_id, delivery_id, created_at, event_id, endpoint_id, name, state, reason)
+select ended.tenant_id, delivery_id, ended.created_at, event_id, ended.endpoint_id, name, 'skipped',
+	case when e.deleted_at is null then '` + reasonDisabled + `' else '` + reasonDeleted + `' end
+from ended join endpoints e on e.tenant_id = ended.tenant_id and e.endpoint_id = ended.endpoint_id`
 
 // skipUnclaimed ends deliveries of the lane that nobody has claimed, at most skipAtOnce, and
 // returns how many.

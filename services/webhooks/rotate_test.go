@@ -139,11 +139,11 @@ func TestBothSecretsAreSealedAgainUnderTheFirstKey(t *testing.T) {
 	if err := alone.checkKeys(t.Context(), k.pool); err != nil {
 		t.Error(err)
 	}
-	targets, err := s.targets(t.Context(), who.tenant, nil)
+	listeners, err := s.listeners(t.Context(), who.tenant, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	signed, err := alone.sign(targets[0].endpoint, targets[0].sealed, [16]byte{}, time.Now(), sampleBody)
+	signed, err := alone.sign(listeners[0].endpoint, listeners[0].sealed, [16]byte{}, time.Now(), sampleBody)
 	if err != nil || signed.value != sign(second, sampleBody) || signed.extra.Get(previousHeader) != sign(created.Secret, sampleBody) {
 		t.Errorf("signed %+v, %v", signed, err)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"slices"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -38,14 +37,14 @@ func (s *Service) testEndpoint(call *web.Call) (web.Answer, error) {
 	if err := call.Decode(&wanted); err != nil {
 		return web.Answer{}, err
 	}
-	targets, err := s.targets(call.Context(), call.Tenant(), &id)
+	found, err := s.listeners(call.Context(), call.Tenant(), &id)
 	if err != nil {
 		return web.Answer{}, err
 	}
-	if len(targets) == 0 {
+	if len(found) == 0 {
 		return web.Answer{}, web.NotFound()
 	}
-	made, err := s.try(call.Context(), targets[0], orElse(wanted.Event, targets[0].first()))
+	made, err := s.try(call.Context(), found[0], orElse(wanted.Event, found[0].first()))
 	if err != nil {
 		return web.Answer{}, fmt.Errorf("test endpoint %s: %w", id, err)
 	}
@@ -54,7 +53,7 @@ func (s *Service) testEndpoint(call *web.Call) (web.Answer, error) {
 
 // try sends a sample to the endpoint now and waits for what comes of it, no longer than
 // an attempt may take.
-func (s *Service) try(ctx context.Context, to target, name string) (trial, error) {
+func (s *Service) try(ctx context.Context, to listener, name string) (trial, error) {
 	told, err := s.sample(to.tenant, name, nil)
 	if err != nil {
 		return trial{}, err
@@ -88,35 +87,27 @@ func (o outcome) view() attemptView {
 	return shown
 }
 
-// target is an endpoint that a sample may be sent to.
-type target struct {
-	listener
-	disabled bool
-}
-
 // first is the first event that the endpoint has chosen.
-func (t target) first() string {
-	if t.events[0] == usual {
+func (l *listener) first() string {
+	if l.events[0] == usual {
 		return event.Default[0]
 	}
-	return t.events[0]
+	return l.events[0]
 }
 
-const targetsQuery = `
-select tenant_id, endpoint_id, events, url, disabled_reason is not null, ` + filterColumns + `, ` + signingColumns + ` from endpoints
+const listenersOfTenantQuery = `
+select ` + listenerColumns + ` from endpoints
 where tenant_id = $1 and deleted_at is null and ($2::uuid is null or endpoint_id = $2)
 order by endpoint_id desc`
 
-// targets returns the tenant's endpoints, or the one of that id, the newest first, also
-// those that are disabled.
-func (s *Service) targets(ctx context.Context, tenant uuid.UUID, id *uuid.UUID) ([]target, error) {
-	rows, err := s.deps.Pool.Query(ctx, targetsQuery, tenant, id)
+// listeners returns the tenant's endpoints, or the one of that id, the newest first.
+func (s *Service) listeners(ctx context.Context, tenant uuid.UUID, id *uuid.UUID) ([]listener, error) {
+	rows, err := s.deps.Pool.Query(ctx, listenersOfTenantQuery, tenant, id)
 	if err != nil {
 		return nil, fmt.Errorf("read endpoints: %w", postgres.Explain(err))
 	}
-	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (t target, err error) {
-		columns := []any{&t.tenant, &t.endpoint, &t.events, &t.url, &t.disabled}
-		return t, row.Scan(slices.Concat(columns, t.filter.columns(), t.sealed.columns())...)
+	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (l listener, err error) {
+		return l, row.Scan(l.columns()...)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read endpoints: %w", postgres.Explain(err))

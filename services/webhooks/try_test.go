@@ -150,7 +150,7 @@ func TestAPreviewShowsWhoWouldGetAnEventAndTheVeryRequest(t *testing.T) {
 		{`{"event":"commission.available","data":{ "amount_brl" : 50.0, "note":"ação" }}`, `{"amount_brl":50.0,"note":"ação"}`, []string{"", "disabled", "event", ""}},
 		{`{"event":"commission.available","data":{"amount_brl":49.99}}`, `{"amount_brl":49.99}`, []string{"filter", "disabled", "event", ""}},
 		{`{"event":"commission.available","data":{}}`, `{}`, []string{"", "disabled", "event", ""}},
-		{`{"event":"sale.recorded"}`, "", []string{"event", "disabled", "", "event"}},
+		{`{"event":"sale.recorded"}`, "", []string{"event", "event", "", "event"}},
 	} {
 		var got wirePage
 		k.ask(s, who, "POST", endpointsPath+"/preview", row.body).must(200, &got)
@@ -199,15 +199,15 @@ func TestWhatIsPreviewedIsWhatIsSent(t *testing.T) {
 	var previewed wirePage
 	k.ask(s, who, "POST", endpointsPath+"/preview", `{"event":"partner.created"}`).must(200, &previewed)
 	shown := previewed.Endpoints[0].Request
-	targets, err := s.targets(t.Context(), who.tenant, nil)
+	listeners, err := s.listeners(t.Context(), who.tenant, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	signed, err := s.sealer.sign(targets[0].endpoint, targets[0].sealed, event.ID{}, time.Now(), []byte(shown.Body))
+	signed, err := s.sealer.sign(listeners[0].endpoint, listeners[0].sealed, event.ID{}, time.Now(), []byte(shown.Body))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := s.dispatcher.sender.send(t.Context(), compose(targets[0].url, event.NamePartnerCreated, []byte(shown.Body), signed)); !got.Delivered {
+	if got := s.dispatcher.sender.send(t.Context(), compose(listeners[0].url, event.NamePartnerCreated, []byte(shown.Body), signed)); !got.Delivered {
 		t.Fatalf("it is not sent: %+v", got)
 	}
 	p := in.posts()[0]
