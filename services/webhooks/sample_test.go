@@ -27,6 +27,7 @@ func TestTheSampleOfAnEventHasExactlyTheMembersOfTheEvent(t *testing.T) {
 		event.NameConversionRecorded: &event.ConversionRecorded{}, event.NamePartnerCreated: &event.PartnerCreated{},
 		event.NameCommissionAvailable: &event.CommissionAvailable{}, event.NameCommissionBonus: &event.CommissionBonus{},
 		event.NameCommissionReleased: &event.CommissionReleased{}, event.NameCommissionReversed: &event.CommissionReversed{},
+		event.NameWithdrawalRequested: &event.WithdrawalRequested{}, event.NameWithdrawalStatusChanged: &event.WithdrawalStatusChanged{},
 		event.NameGoalReached: &event.GoalReached{},
 	} {
 		if err := json.Unmarshal(samples[name], shape, json.RejectUnknownMembers(true)); err != nil {
