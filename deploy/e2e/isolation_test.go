@@ -33,6 +33,8 @@ var hidden = []struct{ method, path, body string }{
 	{"GET", "/api/v1/statements/{partner}", ""},
 	{"GET", "/api/v1/goals/{goal}", ""},
 	{"GET", "/api/v1/goals/{goal}/progress", ""},
+	{"PATCH", "/api/v1/goals/{goal}", `{"name":"mine"}`},
+	{"DELETE", "/api/v1/goals/{goal}", ""},
 	{"GET", "/api/v1/webhook-endpoints/{endpoint}", ""},
 	{"DELETE", "/api/v1/webhook-endpoints/{endpoint}", ""},
 	{"GET", "/api/v1/webhook-deliveries/{delivery}", ""},

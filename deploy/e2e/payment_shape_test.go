@@ -45,6 +45,7 @@ var answerTypes = map[string]func() any{
 	"listCommissions":       func() any { return &client.Commission{} },
 	"createGoal":            func() any { return &client.CreatedGoal{} },
 	"getGoal":               func() any { return &client.Goal{} },
+	"updateGoal":            func() any { return &client.Goal{} },
 	"listGoals":             func() any { return &client.Goal{} },
 	"listGoalProgress":      func() any { return &client.Progress{} },
 	"createWebhookEndpoint": func() any { return &client.RegisteredWebhookEndpoint{} },

@@ -205,6 +205,14 @@ func TestThroughTheClientWhatWasMadeIsFoundAndEnded(t *testing.T) {
 	}
 	_, err = weaker.GetCampaign(ctx, campaignID)
 	wantRefusal(t, err, 401, "unauthorized")
+	if ended := done(c.UpdateGoal(ctx, goalID, client.GoalUpdate{Status: "archived", EndsAt: client.Null[time.Time]()}))(t); ended.Status != "archived" || ended.EndsAt != nil {
+		t.Errorf("the goal is changed to %+v", ended)
+	}
+	spare := done(c.CreateGoal(ctx, client.NewGoal{Name: "Spare", Metric: "conversions_count", Target: event.Quantity{Value: 1}, Period: "week"}))(t)
+	if err := c.DeleteGoal(ctx, spare.GoalID); err != nil {
+		t.Error(err)
+	}
+	wantRefusal(t, c.DeleteGoal(ctx, spare.GoalID), 404, "not_found")
 	if err := c.DeleteWebhookEndpoint(ctx, endpointID); err != nil {
 		t.Error(err)
 	}

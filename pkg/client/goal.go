@@ -15,9 +15,9 @@ import (
 // NewGoal is a goal that is to be set.
 type NewGoal struct {
 	Name        string         `json:"name"`
-	Metric      string         `json:"metric"`                // sales_count, sales_amount, and what else the goals service can count
+	Metric      string         `json:"metric"`                // sales_count, sales_amount, commission_amount or conversions_count
 	Target      event.Quantity `json:"target"`                // a count, or centavos with IsAmount
-	Period      string         `json:"period,omitzero"`       // total, month, and what else the goals service knows; "" is total
+	Period      string         `json:"period,omitzero"`       // total, day, week, month, quarter or year; "" is total
 	CampaignID  uuid.UUID      `json:"campaign_id,omitzero"`  // zero: of every campaign
 	PartnerIDs  []uuid.UUID    `json:"partner_ids,omitempty"` // none: for every partner
 	Timezone    string         `json:"timezone,omitzero"`     // an IANA name; "" is America/Sao_Paulo
@@ -40,8 +40,16 @@ type Goal struct {
 	StartsAt   time.Time      `json:"starts_at"`
 	EndsAt     *time.Time     `json:"ends_at"` // nil: never
 	Reward     *money.BRL     `json:"reward_brl"`
-	Status     string         `json:"status"`
+	Status     string         `json:"status"`   // only active counts
+	Backfill   *Backfill      `json:"backfill"` // nil: all of its past is counted
 	CreatedAt  time.Time      `json:"created_at"`
+}
+
+// Backfill is how much of what happened before is counted for a goal that was made or
+// changed. Nobody reaches the goal until all of it is.
+type Backfill struct {
+	Done  int64 `json:"done"`
+	Total int64 `json:"total"` // as counted when it began
 }
 
 // CreatedGoal is the answer to a creation, or to a repeat of one.
@@ -62,6 +70,26 @@ func (c *Client) CreateGoal(ctx context.Context, goal NewGoal) (CreatedGoal, err
 // GetGoal reads one goal.
 func (c *Client) GetGoal(ctx context.Context, goalID uuid.UUID) (Goal, error) {
 	return read[Goal](ctx, c, "read goal", goalsPath+"/"+goalID.String())
+}
+
+// GoalUpdate is what is to change of a goal. A zero member stays as it is.
+type GoalUpdate struct {
+	Name     string              `json:"name,omitzero"`
+	Status   string              `json:"status,omitzero"` // active or archived
+	StartsAt time.Time           `json:"starts_at,omitzero"`
+	EndsAt   Nullable[time.Time] `json:"ends_at,omitzero"`
+}
+
+// UpdateGoal changes a goal and answers what it is like then. Its progress follows, in
+// the background where that takes long.
+func (c *Client) UpdateGoal(ctx context.Context, goalID uuid.UUID, update GoalUpdate) (Goal, error) {
+	return send[Goal](ctx, c, call{what: "update goal", method: http.MethodPatch, path: goalsPath + "/" + goalID.String(), body: update})
+}
+
+// DeleteGoal removes a goal; one that somebody has reached is a 409 conflict.
+func (c *Client) DeleteGoal(ctx context.Context, goalID uuid.UUID) error {
+	_, err := send[nothing](ctx, c, call{what: "delete goal", method: http.MethodDelete, path: goalsPath + "/" + goalID.String()})
+	return err
 }
 
 // ListGoals yields all goals, the last one first.

@@ -2,6 +2,7 @@ package testkit
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -73,10 +74,32 @@ func LooksUp(t testing.TB, conn *pgx.Conn, query string, arguments pgx.NamedArgs
 	}
 }
 
+// FindsBy fails unless the statement, planned for its arguments or for any, finds the rows
+// of every table by these indexes, and reads no table from end to end. What the statement
+// does is undone.
+func FindsBy(t testing.TB, conn *pgx.Conn, statement string, arguments pgx.NamedArgs, indexes ...string) {
+	t.Helper()
+	for _, mode := range []string{"force_custom_plan", "force_generic_plan"} {
+		used := map[string]bool{}
+		explained(t, conn, mode, statement, arguments).walk(func(n node) {
+			if n.Type == "Seq Scan" {
+				t.Errorf("%s: it reads all of %s", mode, n.Table)
+			}
+			if n.Index != "" {
+				used[n.Index] = true
+			}
+		})
+		if got := slices.Sorted(maps.Keys(used)); !slices.Equal(got, slices.Sorted(slices.Values(indexes))) {
+			t.Errorf("%s: it uses the indexes %v, want %v", mode, got, indexes)
+		}
+	}
+}
+
 // node is as much of a node of a plan as tests look at.
 type node struct {
 	Type    string      `json:"Node Type"`
 	Index   string      `json:"Index Name"`
+	Table   string      `json:"Relation Name"`
 	Rows    json.Number `json:"Actual Rows"`
 	Loops   json.Number `json:"Actual Loops"`
 	Removed json.Number `json:"Rows Removed by Filter"`
@@ -103,13 +126,17 @@ func explained(t testing.TB, conn *pgx.Conn, mode, query string, arguments pgx.N
 	for _, value := range values {
 		literals = append(literals, literal(value))
 	}
+	call := "explained"
+	if literals != nil {
+		call += " (" + strings.Join(literals, ", ") + ")"
+	}
 	results, err := conn.PgConn().Exec(t.Context(), "deallocate all; set plan_cache_mode = "+mode+"; prepare explained as "+numbered+
-		"; explain (analyze, timing off, format json) execute explained ("+strings.Join(literals, ", ")+")").ReadAll()
+		"; begin; explain (analyze, timing off, format json) execute "+call+"; rollback").ReadAll()
 	if err != nil {
 		t.Fatal(err)
 	}
 	var plans []struct{ Plan node }
-	if err := json.Unmarshal(results[len(results)-1].Rows[0][0], &plans); err != nil {
+	if err := json.Unmarshal(results[len(results)-2].Rows[0][0], &plans); err != nil {
 		t.Fatal(err)
 	}
 	return plans[0].Plan
@@ -130,6 +157,12 @@ func literal(argument any) string {
 		if a != nil {
 			return "'" + a.Format(time.RFC3339Nano) + "'"
 		}
+	case []uuid.UUID:
+		texts := make([]string, len(a))
+		for i, id := range a {
+			texts[i] = id.String()
+		}
+		return "'{" + strings.Join(texts, ",") + "}'"
 	case int:
 		return strconv.Itoa(a)
 	case int64:

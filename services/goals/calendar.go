@@ -47,7 +47,7 @@ func (s span) holds(at time.Time) bool {
 type calendar struct {
 	goal *goal
 	zone *time.Location
-	last span // what was answered last: sales come in the order of time, nearly
+	last span // what was answered last: facts come in the order of time, nearly
 }
 
 func newCalendar(g *goal) (*calendar, error) {
@@ -59,45 +59,14 @@ func newCalendar(g *goal) (*calendar, error) {
 }
 
 // spanOf returns the period that holds at. A goal without periods has one, which is
-// the whole time in which it counts; it is returned for every moment.
+// returned for every moment: it ends with the goal, and keeps the start that the goal
+// was made with, by which totals know it, also where the goal starts earlier by now.
 func (c *calendar) spanOf(at time.Time) span {
 	if c.goal.period == total {
-		return span{c.goal.startsAt, c.goal.endsAt}
+		return span{c.goal.origin, c.goal.endsAt}
 	}
 	if c.last.end == nil || !c.last.holds(at) {
-		c.last = monthOf(at, c.zone)
+		c.last = c.goal.period.spanOf(at, c.zone)
 	}
 	return c.last
-}
-
-// monthOf returns the calendar month that holds at in zone.
-func monthOf(at time.Time, zone *time.Location) span {
-	year, month, _ := at.In(zone).Date()
-	start, end := monthStart(year, month, zone), monthStart(year, month+1, zone)
-	if !at.Before(end) { // the month had begun when the clock was set back into the last one
-		start, end = end, monthStart(year, month+2, zone)
-	}
-	return span{start, &end}
-}
-
-// monthStart returns the first moment of a month in zone, in UTC: midnight, the first
-// of the two where the clock is set back over it, or the moment of the change where
-// the clock is set forward over it. Months beyond December are those of the next year.
-func monthStart(year int, month time.Month, zone *time.Location) time.Time {
-	midnight := time.Date(year, month, 1, 0, 0, 0, 0, zone)
-	since, until := midnight.ZoneBounds()
-	switch {
-	case midnight.Day() != 1:
-		return until.UTC() // there is no midnight; this is before the change
-	case midnight.Hour() != 0 || midnight.Minute() != 0 || midnight.Second() != 0:
-		return since.UTC() // there is no midnight; this is after the change
-	case since.IsZero():
-		return midnight.UTC()
-	}
-	_, offset := midnight.Zone()
-	_, before := since.Add(-time.Second).Zone()
-	if other := midnight.Add(time.Duration(offset-before) * time.Second); other.Before(since) {
-		return other.UTC()
-	}
-	return midnight.UTC()
 }

@@ -34,9 +34,6 @@ told as (
 	from added join listened using (tenant_id, goal_id)
 	on conflict do nothing)`
 
-// goalKey names a goal.
-type goalKey struct{ tenantID, goalID uuid.UUID }
-
 const listenStatement = `
 insert into listened (tenant_id, goal_id, until)
 select tenant_id, goal_id, clock_timestamp() + @kept::interval

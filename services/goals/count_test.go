@@ -139,7 +139,7 @@ func TestDeliveringEverythingAgainInAnotherOrderChangesNothing(t *testing.T) {
 	shop, other := w.tenant(), w.tenant()
 	w.run()
 	partners := ids(5)
-	var sales []event.Event[event.SaleRecorded]
+	var sales []any
 	for i := range 600 {
 		owner := []tenant{shop, other}[i%2]
 		sales = append(sales, sale(owner, partners[i%5], time.Now().Add(-time.Duration(i)*time.Hour)))

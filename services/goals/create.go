@@ -7,14 +7,12 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5"
 
 	"partilha.dev/pkg/event"
 	"partilha.dev/pkg/fault"
 	"partilha.dev/pkg/money"
 	"partilha.dev/pkg/openapi"
 	"partilha.dev/pkg/postgres"
-	"partilha.dev/pkg/trace"
 	"partilha.dev/pkg/web"
 )
 
@@ -42,24 +40,23 @@ func (s *Service) createGoal(call *web.Call) (web.Answer, error) {
 	if err != nil {
 		return web.Answer{}, err
 	}
-	made, repeated, err := s.create(call.Context(), wanted)
+	body, repeated, err := s.create(call.Context(), wanted)
 	if err != nil {
 		return web.Answer{}, err
 	}
 	answer := web.Answer{Status: http.StatusCreated}
 	if repeated {
 		answer.Status = http.StatusOK
-		answer.Header = mismatchHeader(request, wanted, made)
+		answer.Header = mismatchHeader(request, wanted.body(), body)
 	}
-	body := made.body()
-	if made.externalRef != nil {
+	if request.ExternalRef != nil {
 		body.Idempotent = &repeated
 	}
 	answer.Body = body
 	return answer, nil
 }
 
-// hundredth is how many units of goalRequest.Target one sale is.
+// hundredth is how many units of goalRequest.Target one sale or conversion is.
 const hundredth = 100
 
 // goal is what the request asks for, made at the instant now, with every default
@@ -89,9 +86,9 @@ func (r goalRequest) goal(tenant uuid.UUID, now time.Time) (*goal, error) {
 	if r.StartsAt != nil && r.EndsAt != nil && !r.EndsAt.After(r.StartsAt.Time) {
 		issues = append(issues, endsTooEarly)
 	}
-	if g.metric == salesCount {
+	if !g.metric.isAmount() {
 		if g.target%hundredth != 0 {
-			issues = append(issues, fault.Detail{Path: "/target", Code: "too_many_decimals", Message: "must be a whole number of sales"})
+			issues = append(issues, fault.Detail{Path: "/target", Code: "too_many_decimals", Message: "must be a whole number, since it is a count"})
 		}
 		g.target /= hundredth
 	}
@@ -106,11 +103,12 @@ func (r goalRequest) goal(tenant uuid.UUID, now time.Time) (*goal, error) {
 	switch {
 	case r.StartsAt != nil:
 		g.startsAt = r.StartsAt.Time
-	case g.period == month:
-		g.startsAt = monthOf(now, zone).start
-	default:
+	case g.period == total:
 		g.startsAt = now
+	default:
+		g.startsAt = g.period.spanOf(now, zone).start
 	}
+	g.origin = g.startsAt
 	return g, nil
 }
 
@@ -129,79 +127,61 @@ func distinct(ids []uuid.UUID) []uuid.UUID {
 	return kept
 }
 
-// create stores the goal and counts the past sales of its window, in one transaction.
-// Where its external_ref is known it makes nothing and returns the goal that is.
-//
-// While it counts, no sale of the tenant is recorded; see lock.go.
-func (s *Service) create(ctx context.Context, wanted *goal) (made *goal, repeated bool, err error) {
+// create stores the goal and has the past of its window counted. Where its external_ref
+// is known it makes nothing and returns what the first call was answered.
+func (s *Service) create(ctx context.Context, wanted *goal) (body goalBody, repeated bool, err error) {
 	err = postgres.Transact(ctx, s.deps.Pool, func(tx *postgres.Tx) error {
-		made, repeated = wanted, false
-		first, err := findByRef(ctx, tx, wanted)
-		if err != nil {
+		body, repeated, err = findFirst(ctx, tx, wanted)
+		if err != nil || repeated {
 			return err
-		}
-		if first != nil {
-			made, repeated = first, true
-			return nil
 		}
 		// Only now: a repeat may come after the end of a goal that began when it was made.
 		if wanted.endsAt != nil && !wanted.endsAt.After(wanted.startsAt) {
 			return fault.InvalidBody(endsTooEarly)
 		}
+		past, err := countPast(ctx, tx, wanted.tenantID, wanted.window()) // before anybody waits
+		if err != nil {
+			return err
+		}
 		if err := holdTenant(ctx, tx, wanted.tenantID); err != nil {
 			return err
 		}
+		wanted.past = &backfill{Total: past}
 		inserted, err := insertGoal(ctx, tx, wanted)
 		if err != nil {
 			return err
 		}
 		if !inserted { // another call with this external_ref was quicker
-			made, err = findByRef(ctx, tx, wanted)
-			repeated = true
+			body, repeated, err = findFirst(ctx, tx, wanted)
 			return err
 		}
-		arrivals, err := fill(ctx, tx, wanted, trace.Parent(ctx))
+		recorded, err := mark(ctx, tx)
 		if err != nil {
 			return err
 		}
-		return s.reach(ctx, tx, arrivals)
+		if err := addStretches(ctx, tx, wanted, stretchesOf(1, 0, recorded, wanted.window())); err != nil {
+			return err
+		}
+		if err := s.begin(ctx, tx, wanted); err != nil {
+			return err
+		}
+		body = wanted.body()
+		return keepFirst(ctx, tx, wanted, body)
 	})
-	return made, repeated, err
-}
-
-const findByRefQuery = `
-select ` + goalColumns + ` from goals where tenant_id = $1 and external_ref = $2`
-
-// findByRef returns the goal that was made with the same external_ref, or nil.
-func findByRef(ctx context.Context, tx *postgres.Tx, wanted *goal) (*goal, error) {
-	if wanted.externalRef == nil {
-		return nil, nil
-	}
-	rows, err := tx.Query(ctx, findByRefQuery, wanted.tenantID, *wanted.externalRef)
-	if err != nil {
-		return nil, fmt.Errorf("find goal by external_ref: %w", err)
-	}
-	first, err := pgx.CollectExactlyOneRow(rows, scanGoal)
-	switch {
-	case postgres.Absent(err):
-		return nil, nil
-	case err != nil:
-		return nil, fmt.Errorf("find goal by external_ref: %w", err)
-	default:
-		return &first, nil
-	}
+	return body, repeated, err
 }
 
 const insertGoalStatement = `
-insert into goals (` + goalColumns + `)
-values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
+insert into goals (` + goalColumns + `, first)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, null, 0, $17, false,
+	case when $14::text is not null then ''::bytea end)
 on conflict (tenant_id, external_ref) where external_ref is not null do nothing`
 
 // insertGoal stores the goal and tells whether it did: not where the external_ref is
-// taken.
+// taken. What the call is answered is stored last, by keepFirst.
 func insertGoal(ctx context.Context, tx *postgres.Tx, g *goal) (bool, error) {
 	tag, err := tx.Exec(ctx, insertGoalStatement, g.tenantID, g.id, g.name, g.metric, g.target, g.period, g.campaignID, g.partnerIDs,
-		g.timezone, g.startsAt, g.endsAt, g.reward, g.status, g.externalRef, g.createdAt)
+		g.timezone, g.startsAt, g.endsAt, g.reward, g.status, g.externalRef, g.createdAt, g.origin, g.past.Total)
 	if err != nil {
 		return false, fmt.Errorf("insert goal: %w", err)
 	}

@@ -28,8 +28,9 @@ func TestABodyThatBreaksARuleIsRefusedWithItsPath(t *testing.T) {
 		{goalBody(`"target":"3"`), "/target", "type"},
 		{goalBody(`"target":1E1000000000`), "/target", "too_large"},
 		{goalBody(`"target":0.001,"metric":"sales_amount"`), "/target", "too_many_decimals"},
-		{goalBody(`"metric":"commission_amount"`), "/metric", "not_allowed"},
-		{goalBody(`"period":"week"`), "/period", "not_allowed"},
+		{goalBody(`"metric":"bonus_amount"`), "/metric", "not_allowed"},
+		{goalBody(`"metric":"conversions_count","target":2.5`), "/target", "too_many_decimals"},
+		{goalBody(`"period":"fortnight"`), "/period", "not_allowed"},
 		{goalBody(`"timezone":"Mars/Olympus"`), "/timezone", "not_allowed"},
 		{goalBody(`"timezone":"Local"`), "/timezone", "not_allowed"},
 		{goalBody(`"timezone":""`), "/timezone", "too_short"},
@@ -185,11 +186,16 @@ func TestADefectAndAnOutageShowNothingInternal(t *testing.T) {
 	id := w.goal(shop, "")
 	calls := [][2]string{
 		{"POST", "/api/v1/goals"}, {"GET", "/api/v1/goals"}, {"GET", "/api/v1/goals/" + id}, {"GET", "/api/v1/goals/" + id + "/progress"},
+		{"PATCH", "/api/v1/goals/" + id}, {"DELETE", "/api/v1/goals/" + id},
 	}
 	assertAll := func(status int, code string) {
 		t.Helper()
 		for _, c := range calls {
-			a := w.call(shop, c[0], c[1], goalBody(`"external_ref":"x"`))
+			body := goalBody(`"external_ref":"x"`)
+			if c[0] == "PATCH" {
+				body = `{"status":"archived"}`
+			}
+			a := w.call(shop, c[0], c[1], body)
 			if a.status != status || a.body["code"] != code || strings.Contains(a.raw, "SQL") || strings.Contains(a.raw, "goals") {
 				t.Errorf("%s %s answers %d %s, want %d %s", c[0], c[1], a.status, a.raw, status, code)
 			}

@@ -1,7 +1,46 @@
 package goals
 
+import (
+	"context"
+
+	"partilha.dev/pkg/event"
+	"partilha.dev/pkg/postgres"
+)
+
 // Forget removes what is no longer remembered of changes.
 var Forget = forget
 
 // AddToTotalsStatement is how counting changes totals.
 const AddToTotalsStatement = addToTotalsStatement
+
+// FillInStepsOf has goals filled by so many facts, or totals, at once.
+func (s *Service) FillInStepsOf(n int) { s.atOnce = n }
+
+// Count handles events as its consumer does, in a transaction of their own.
+func (s *Service) Count(ctx context.Context, events []event.Sealed) error {
+	return postgres.Transact(ctx, s.deps.Pool, func(tx *postgres.Tx) error { return s.count(ctx, tx, events) })
+}
+
+// Step takes one step for some goal that needs one, and tells whether there was one.
+func (s *Service) Step(ctx context.Context) (bool, error) {
+	g, err := s.stepBehind(ctx, goalKey{})
+	return g != nil, err
+}
+
+// Turn takes one step for each goal that needs one.
+func (s *Service) Turn(ctx context.Context) {
+	var past goalKey
+	for {
+		g, err := s.stepBehind(ctx, past)
+		if g == nil || err != nil {
+			return
+		}
+		past = goalKey{g.tenantID, g.id}
+	}
+}
+
+// Fill takes steps until no goal needs another one, and clears what deleted goals left.
+func (s *Service) Fill(ctx context.Context) {
+	s.fillBehind(ctx)
+	s.clearLeftovers(ctx)
+}

@@ -3,89 +3,179 @@ package goals
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"partilha.dev/pkg/postgres"
+	"partilha.dev/pkg/trace"
 )
 
-// fillStatement places facts by the starts of the periods, which it is given in
-// ascending order: width_bucket finds the last one that is not after the fact. Where
-// a month begins is decided by the calendar alone, never by the server's time zones.
-const fillStatement = `
-with filled as (
-	insert into totals (tenant_id, goal_id, partner_id, period_start, period_end, progress)
-	select $1, $2, partner_id, ($3::timestamptz[])[n], ($4::timestamptz[])[n], progress
-	from (
-		select partner_id, width_bucket(occurred_at, $3::timestamptz[]) as n,
-			sum(case when $5 = 'sales_amount' then amount_centavos else 1 end)::bigint as progress
-		from facts
-		where tenant_id = $1 and kind = 'sale'
-			and occurred_at >= $6 and occurred_at < coalesce($7, 'infinity'::timestamptz)
-			and ($8::uuid is null or campaign_id = $8)
-			and ($9::uuid[] is null or partner_id = any($9))
-		group by partner_id, n) as past
-	returning partner_id, period_start, progress)
-select partner_id, period_start, progress from filled where progress >= $10
-order by partner_id, period_start`
+// A goal that looks back is filled in steps, each a transaction of bounded size: first
+// its stretches are counted, then it is settled, then everybody whose total has come up
+// to the target by then is found. Until it is settled nobody is judged, neither by a
+// step nor by what happens meanwhile: half of the past may lack a refund, or still have
+// what is to be taken out.
 
-// fill makes the totals of a new goal from the facts that exist, and returns the
-// places that have come up to the target already. The tenant is held.
-func fill(ctx context.Context, tx *postgres.Tx, g *goal, traceparent string) ([]arrival, error) {
-	spans, err := pastSpans(ctx, tx, g)
-	if err != nil || len(spans) == 0 {
-		return nil, err
+// atOnce is how many facts, or totals, are read in one step: enough that a partner's
+// total is written once for many of his facts.
+const atOnce = 10_000
+
+// next is what a goal's filling needs after a step.
+type next int
+
+const (
+	nothing  next = iota // the goal is filled
+	another              // another step
+	settling             // to be settled, which the tenant has to be held for
+)
+
+// step does a bounded part of what is left of the goal's past. The goal's row is locked.
+func (s *Service) step(ctx context.Context, tx *postgres.Tx, g *goal) (next, error) {
+	first, err := firstStretch(ctx, tx, g)
+	switch {
+	case err != nil:
+		return nothing, err
+	case first != nil:
+		return another, s.countPart(ctx, tx, g, first)
+	case !g.settled:
+		return settling, nil
+	default:
+		return s.judgePart(ctx, tx, g)
 	}
-	starts, ends := make([]time.Time, len(spans)), make([]*time.Time, len(spans))
-	byStart := make(map[int64]span, len(spans))
-	for i, s := range spans {
-		starts[i], ends[i] = s.start, s.end
-		byStart[s.start.UnixMicro()] = s
-	}
-	rows, err := tx.Query(ctx, fillStatement, g.tenantID, g.id, starts, ends, string(g.metric),
-		g.startsAt, g.endsAt, g.campaignID, g.partnerIDs, g.target)
-	if err != nil {
-		return nil, fmt.Errorf("fill totals: %w", err)
-	}
-	arrivals, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (arrival, error) {
-		var partnerID uuid.UUID
-		var start time.Time
-		var progress int64
-		err := row.Scan(&partnerID, &start, &progress)
-		return arrival{goal: g, partnerID: partnerID, span: byStart[start.UnixMicro()], progress: progress, traceparent: traceparent}, err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("fill totals: %w", err)
-	}
-	return arrivals, nil
 }
 
-const pastFactsQuery = `
-select min(occurred_at), max(occurred_at) from facts
-where tenant_id = $1 and occurred_at >= $2 and occurred_at < coalesce($3, 'infinity'::timestamptz)`
+const pastDoneStatement = `
+update goals set past_done = past_done + $3, past_total = greatest(past_total, past_done + $3) where tenant_id = $1 and goal_id = $2`
 
-// pastSpans returns the periods, in ascending order, from the first to the last fact
-// in the goal's window; none where there is no fact.
-func pastSpans(ctx context.Context, tx *postgres.Tx, g *goal) ([]span, error) {
-	var first, last *time.Time
-	if err := tx.QueryRow(ctx, pastFactsQuery, g.tenantID, g.startsAt, g.endsAt).Scan(&first, &last); err != nil {
-		return nil, fmt.Errorf("find the goal's past facts: %w", err)
+// countPart counts the stretch's next facts. What has been read and what came of it
+// commit together, so that none is counted twice, whenever this process ends.
+func (s *Service) countPart(ctx context.Context, tx *postgres.Tx, g *goal, part *stretch) error {
+	facts, err := part.nextFacts(ctx, tx, s.atOnce)
+	if err != nil {
+		return err
 	}
-	if first == nil {
-		return nil, nil
+	read, last := len(facts), part.read
+	if read > 0 {
+		last = facts[read-1].factKey
 	}
+	if err := part.advance(ctx, tx, g, last, read < s.atOnce); err != nil {
+		return err
+	}
+	as := *g // what counts is the stretch, whatever the goal's window is by now
+	as.startsAt, as.endsAt, as.settled = part.since, part.until, false
+	additions, err := tally([]goal{as}, slices.DeleteFunc(facts, func(f fact) bool { return !part.recordedIn(f) }))
+	if err != nil {
+		return err
+	}
+	for i := range additions {
+		additions[i].amount *= part.sign
+	}
+	if _, err := addToTotals(ctx, tx, additions); err != nil {
+		return err
+	}
+	if _, err := tx.Exec(ctx, pastDoneStatement, g.tenantID, g.id, read); err != nil {
+		return fmt.Errorf("note what is counted: %w", err)
+	}
+	g.past.Done += int64(read)
+	g.past.Total = max(g.past.Total, g.past.Done)
+	return nil
+}
+
+const settleStatement = `
+update goals g set settled = true
+where tenant_id = $1 and goal_id = $2 and status = 'active' and not settled
+	and not exists (select from stretches s where s.tenant_id = g.tenant_id and s.goal_id = g.goal_id)`
+
+// settle has the goal judge what is counted from now on, if its past is counted. The
+// tenant is held: whoever counts at the same time knows it, or has committed, so nobody
+// who comes up to the target is overlooked.
+func settle(ctx context.Context, tx *postgres.Tx, tenant, id uuid.UUID) error {
+	if _, err := tx.Exec(ctx, settleStatement, tenant, id); err != nil {
+		return fmt.Errorf("settle goal: %w", err)
+	}
+	return nil
+}
+
+const (
+	nextTotalsQuery = `
+select partner_id, period_start, progress from totals
+where tenant_id = $1 and goal_id = $2 and (partner_id, period_start) > (
+	coalesce((select judged_partner from goals where tenant_id = $1 and goal_id = $2), '00000000-0000-0000-0000-000000000000'),
+	coalesce((select judged_start from goals where tenant_id = $1 and goal_id = $2), '-infinity'))
+order by partner_id, period_start limit $3`
+	judgedStatement = `
+update goals set judged_partner = $3, judged_start = $4 where tenant_id = $1 and goal_id = $2`
+	filledStatement = `
+update goals set past_done = null, past_total = null, judged_partner = null, judged_start = null where tenant_id = $1 and goal_id = $2`
+)
+
+// judgePart finds who has come up to the target of the goal, which is settled, among its
+// next totals.
+func (s *Service) judgePart(ctx context.Context, tx *postgres.Tx, g *goal) (next, error) {
 	c, err := newCalendar(g)
 	if err != nil {
-		return nil, err
+		return nothing, err
 	}
-	spans := []span{c.spanOf(*first)}
-	for {
-		newest := spans[len(spans)-1]
-		if newest.end == nil || newest.end.After(*last) {
-			return spans, nil
+	rows, err := tx.Query(ctx, nextTotalsQuery, g.tenantID, g.id, s.atOnce)
+	if err != nil {
+		return nothing, fmt.Errorf("read totals: %w", err)
+	}
+	var arrivals []arrival
+	var partner uuid.UUID
+	var start time.Time
+	var progress int64
+	read := 0
+	_, err = pgx.ForEachRow(rows, []any{&partner, &start, &progress}, func() error {
+		read++
+		if progress >= g.target {
+			arrivals = append(arrivals, arrival{goal: g, partnerID: partner, span: c.spanOf(start), progress: progress, traceparent: trace.Parent(ctx)})
 		}
-		spans = append(spans, c.spanOf(*newest.end))
+		return nil
+	})
+	if err != nil {
+		return nothing, fmt.Errorf("read totals: %w", err)
 	}
+	if err := s.reach(ctx, tx, arrivals); err != nil {
+		return nothing, err
+	}
+	if read == s.atOnce {
+		_, err = tx.Exec(ctx, judgedStatement, g.tenantID, g.id, partner, start)
+		return another, noted(err)
+	}
+	_, err = tx.Exec(ctx, filledStatement, g.tenantID, g.id)
+	g.past = nil
+	return nothing, noted(err)
+}
+
+func noted(err error) error {
+	if err != nil {
+		return fmt.Errorf("note who is judged: %w", err)
+	}
+	return nil
+}
+
+// stepsInCall is how many steps a call may take that holds the tenant.
+const stepsInCall = 6
+
+// begin fills the goal, if its past is so short that a call, and whoever waits for the
+// tenant meanwhile, may wait for that; else it is done in the background. The tenant is
+// held and the goal's row is locked.
+func (s *Service) begin(ctx context.Context, tx *postgres.Tx, g *goal) error {
+	if g.status != active || g.past == nil || g.past.Total > int64(s.atOnce) {
+		return nil
+	}
+	for range stepsInCall {
+		needs, err := s.step(ctx, tx, g)
+		if err == nil && needs == settling {
+			err = settle(ctx, tx, g.tenantID, g.id)
+			g.settled = true
+		}
+		if err != nil || needs == nothing {
+			return err
+		}
+	}
+	return nil
 }

@@ -1,9 +1,9 @@
 // Package goals follows how close partners come to what they are meant to reach.
 //
-// It keeps one fact for every sale that it hears of, adds it to the totals of the
-// goals that count it, and tells once when a total has come up to its target. A goal
-// that looks back is filled from the facts in the transaction that makes it, so that
-// a total is at every moment the sum of the facts that it stands for.
+// It keeps one fact for every sale, refund and conversion that it hears of, adds it to
+// the totals of the goals that count it, and tells once when a total has come up to its
+// target. A goal that looks back, or that is changed, is filled from the facts in the
+// background while others arrive; each is counted once, by whichever of the two.
 package goals
 
 import (
@@ -42,6 +42,7 @@ type Service struct {
 	handler http.Handler
 	keys    *auth.Copy
 	relay   *outbox.Relay
+	atOnce  int // facts, or totals, in one step of filling a goal
 
 	listeners *listeners
 }
@@ -53,7 +54,7 @@ func New(ctx context.Context, _ Config, deps service.Deps) (*Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Service{deps: deps, relay: outbox.NewRelay(deps.Pool, deps.Bus, bus.Goals, deps.Log)}
+	s := &Service{deps: deps, relay: outbox.NewRelay(deps.Pool, deps.Bus, bus.Goals, deps.Log), atOnce: atOnce}
 	s.listeners = newListeners(s)
 	if s.keys, err = auth.NewCopy(ctx, deps.Pool, deps.Bus, deps.Log, deps.Now); err != nil {
 		return nil, fmt.Errorf("load keys: %w", err)
@@ -72,15 +73,15 @@ func New(ctx context.Context, _ Config, deps service.Deps) (*Service, error) {
 // Handler answers the goals, their progress, and the system's own addresses.
 func (s *Service) Handler() http.Handler { return s.handler }
 
-// Run counts sales, publishes events, follows the keys and tells whoever listens what
-// changes, until ctx ends.
+// Run counts what happens, fills goals from the past, publishes events, follows the keys
+// and tells whoever listens what changes, until ctx ends.
 func (s *Service) Run(ctx context.Context) error {
-	return service.RunAll(ctx, s.keys.Run, s.relay.Run, s.listeners.run, s.deps.Consume(s.Consumers()))
+	return service.RunAll(ctx, s.keys.Run, s.relay.Run, s.fillGoals, s.listeners.run, s.deps.Consume(s.Consumers()))
 }
 
-// Consumers are what the service listens to.
+// Consumers are what the service listens to: everything that counts for a goal.
 func (s *Service) Consumers() []bus.Consumer {
 	return []bus.Consumer{
-		bus.On("goals-count", s.count), // sale.recorded
+		bus.OnAny("goals-count", heard, s.count),
 	}
 }

@@ -9,18 +9,22 @@ import (
 	"partilha.dev/pkg/postgres"
 )
 
-// A new goal counts the facts that exist, while others are being recorded. That each
-// fact is counted exactly once rests on one lock for each tenant: whoever records
-// facts shares it, whoever makes a goal has it alone, both until their commit. So
-// either the goal is made first, and whoever records sees it; or the fact is recorded
-// first, and the goal finds it. What depends on it has to be read by a later
-// statement than the one that takes the lock: each sees what was committed when it began.
+// A goal counts the facts that exist when it is made or changed, while others are being
+// recorded. That each fact is counted exactly once rests on one lock for each tenant:
+// whoever records facts shares it, whoever makes or changes a goal has it alone, both
+// until their commit. So either the goal was changed first, and whoever records sees it;
+// or the fact was recorded first, and has a lower number than the mark that the change
+// draws. What depends on it has to be read by a later statement than the one that takes
+// the lock: each sees what was committed when it began.
+//
+// Whoever needs the lock takes it before any row. A step that fills a goal locks the
+// goal's row and never needs it.
 
 const shareTenantsStatement = `
 select pg_advisory_xact_lock_shared(hashtextextended('goals ' || tenant_id::text, 0))
 from unnest($1::uuid[]) as t (tenant_id)`
 
-// shareTenants waits until no goal is being made for these tenants, and has new ones
+// shareTenants waits until no goal of these tenants is being made or changed, and has new ones
 // wait for the end of tx. Tenants are sorted, so that transactions which share
 // several never wait for each other in a circle.
 func shareTenants(ctx context.Context, tx *postgres.Tx, tenants []uuid.UUID) error {
@@ -33,7 +37,7 @@ func shareTenants(ctx context.Context, tx *postgres.Tx, tenants []uuid.UUID) err
 const holdTenantStatement = `
 select pg_advisory_xact_lock(hashtextextended('goals ' || $1::uuid::text, 0))`
 
-// holdTenant waits until nobody records facts or makes a goal for the tenant, and
+// holdTenant waits until nobody records facts or changes a goal of the tenant, and
 // keeps it so until the end of tx.
 func holdTenant(ctx context.Context, tx *postgres.Tx, tenant uuid.UUID) error {
 	if _, err := tx.Exec(ctx, holdTenantStatement, tenant); err != nil {

@@ -98,7 +98,7 @@ func (s *Service) progressOfPartner(ctx context.Context, tenant, partner uuid.UU
 	var rank *int64
 	_, err = pgx.ForEachRow(rows, []any{&n, &progress, &reachedAt, &rank}, func() error {
 		row := &all[n-1]
-		row.setProgress(&goals[n-1], progress)
+		row.measure(&goals[n-1], progress)
 		row.Reached, row.ReachedAt, row.Rank = reachedAt != nil, reachedAt, rank
 		return nil
 	})

@@ -30,12 +30,16 @@ type progressBody struct {
 // progressOf is how a partner of whom nothing has counted yet stands in a period of the goal.
 func (g *goal) progressOf(partner uuid.UUID, in span) progressBody {
 	body := progressBody{GoalID: g.id, PartnerID: partner, PeriodStart: in.start, PeriodEnd: in.end}
-	body.setProgress(g, 0)
+	body.measure(g, 0)
 	return body
 }
 
-func (b *progressBody) setProgress(g *goal, progress int64) {
+// measure holds progress against the goal, whose own end is that of a period in all.
+func (b *progressBody) measure(g *goal, progress int64) {
 	b.Progress, b.Target, b.Percent = g.metric.quantity(progress), g.metric.quantity(g.target), percentOf(progress, g.target)
+	if g.period == total {
+		b.PeriodEnd = g.endsAt
+	}
 }
 
 // progressColumns are of a total t and, where it has been reached, of its row r.
@@ -46,7 +50,7 @@ func (g *goal) scanProgress(row pgx.CollectableRow) (progressBody, error) {
 	body := progressBody{GoalID: g.id}
 	var progress int64
 	err := row.Scan(&body.PartnerID, &body.PeriodStart, &body.PeriodEnd, &progress, &body.ReachedAt, &body.Rank)
-	body.setProgress(g, progress)
+	body.measure(g, progress)
 	body.Reached = body.ReachedAt != nil
 	return body, err
 }

@@ -58,22 +58,25 @@ func TestARowOfTheLeaderboardHasAllItsMembers(t *testing.T) {
 	w := newWorld(t)
 	shop := w.tenant()
 	w.run()
-	id := w.goal(shop, `"metric":"sales_amount","target":7,"period":"month","starts_at":"2026-01-01T00:00:00Z"`)
+	id := w.goal(shop, `"metric":"sales_amount","target":7,"period":"month","timezone":"UTC","starts_at":"2026-01-01T00:00:00Z"`)
 	ana := ids(1)[0]
-	w.sell(sale(shop, ana, at("2026-03-10T00:00:00Z")), worth(1, sale(shop, ana, at("2026-05-10T00:00:00Z"))))
+	now := time.Now().UTC()
+	start := time.Date(now.Year(), now.Month(), 1, 0, 0, 0, 0, time.UTC)
+	w.sell(sale(shop, ana, now), worth(1, sale(shop, ana, at("2026-05-10T00:00:00Z"))))
 
-	got := w.call(shop, "GET", "/api/v1/goals/"+id+"/progress?period_start=2026-03-01T00:00:00-03:00", "")
+	got := w.call(shop, "GET", "/api/v1/goals/"+id+"/progress?period_start="+start.Format("2006-01-02T15:04:05")+"-00:00", "")
 	reachedAt := got.body["data"].([]any)[0].(map[string]any)["reached_at"]
-	want := fmt.Sprintf(`{"data":[{"goal_id":%q,"partner_id":%q,"period_start":"2026-03-01T03:00:00Z","period_end":"2026-04-01T03:00:00Z",`+
-		`"progress":10.00,"target":7.00,"percent":142.86,"reached":true,"reached_at":%q,"rank":1}],"next_cursor":null}`, id, ana, reachedAt)
+	want := fmt.Sprintf(`{"data":[{"goal_id":%q,"partner_id":%q,"period_start":%q,"period_end":%q,`+
+		`"progress":10.00,"target":7.00,"percent":142.86,"reached":true,"reached_at":%q,"rank":1}],"next_cursor":null}`,
+		id, ana, start.Format(time.RFC3339), start.AddDate(0, 1, 0).Format(time.RFC3339), reachedAt)
 	if got.raw != want {
-		t.Errorf("March is\n%s\nwant\n%s", got.raw, want)
+		t.Errorf("the month is\n%s\nwant\n%s", got.raw, want)
 	}
-	got = w.call(shop, "GET", "/api/v1/goals/"+id+"/progress?period_start=2026-05-01T03:00:00Z", "")
+	got = w.call(shop, "GET", "/api/v1/goals/"+id+"/progress?period_start=2026-05-01T00:00:00Z", "")
 	if !strings.Contains(got.raw, `"progress":0.01,"target":7.00,"percent":0.14,"reached":false,"reached_at":null,"rank":1`) {
 		t.Errorf("May is %s", got.raw)
 	}
-	for _, nothing := range []string{"", "?period_start=2026-03-01T00:00:00Z"} {
+	for _, nothing := range []string{"?period_start=2026-03-01T00:00:00Z", "?period_start=2026-05-01T03:00:00Z"} {
 		if got := w.call(shop, "GET", "/api/v1/goals/"+id+"/progress"+nothing, ""); got.raw != `{"data":[],"next_cursor":null}` {
 			t.Errorf("%q answers %s, want no rows", nothing, got.raw)
 		}

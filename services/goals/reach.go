@@ -35,12 +35,9 @@ on conflict (tenant_id, goal_id, partner_id, period_start) do nothing
 returning tenant_id, goal_id, partner_id, period_start`
 
 // reach records who has reached a goal, once for each partner and period, for ever,
-// and tells of it in the same transaction. Of a period that was over when the goal
-// was made nothing is told: nobody could strive for it.
+// and tells of it in the same transaction. A period that was over when the goal was
+// made is not reached: nobody could strive for it.
 func (s *Service) reach(ctx context.Context, tx *postgres.Tx, arrivals []arrival) error {
-	if len(arrivals) == 0 {
-		return nil
-	}
 	at := event.Instant(s.deps.Now())
 	var (
 		tenants, goals, partners []uuid.UUID
@@ -49,9 +46,15 @@ func (s *Service) reach(ctx context.Context, tx *postgres.Tx, arrivals []arrival
 	)
 	byPlace := make(map[place]arrival, len(arrivals))
 	for _, a := range arrivals {
+		if a.goal.overBefore(a.goal.createdAt, a.span) {
+			continue
+		}
 		byPlace[a.place()] = a
 		tenants, goals, partners = append(tenants, a.goal.tenantID), append(goals, a.goal.id), append(partners, a.partnerID)
 		starts, progress = append(starts, a.span.start), append(progress, a.progress)
+	}
+	if len(byPlace) == 0 {
+		return nil
 	}
 	rows, err := tx.Query(ctx, reachStatement, tenants, goals, partners, starts, progress, at)
 	if err != nil {
@@ -66,17 +69,11 @@ func (s *Service) reach(ctx context.Context, tx *postgres.Tx, arrivals []arrival
 	if err != nil {
 		return fmt.Errorf("record who reached a goal: %w", err)
 	}
-	var told []event.Sealed
-	for _, p := range first {
-		a := byPlace[p]
-		if a.goal.overBefore(a.goal.createdAt, a.span) {
-			continue
-		}
-		e, err := a.seal(at)
-		if err != nil {
+	told := make([]event.Sealed, len(first))
+	for i, p := range first {
+		if told[i], err = byPlace[p].seal(at); err != nil {
 			return err
 		}
-		told = append(told, e)
 	}
 	tx.AfterCommit(func() { s.logReached(told) })
 	return s.relay.Add(ctx, tx, told...)

@@ -47,18 +47,33 @@ const findQuery = `select ` + goalColumns + ` from goals where tenant_id = $1 an
 // find returns the tenant's goal of that id. Its error is the fault not_found where
 // the tenant has none.
 func (s *Service) find(ctx context.Context, tenant, id uuid.UUID) (*goal, error) {
-	rows, err := s.deps.Pool.Query(ctx, findQuery, tenant, id)
+	g, err := readGoal(ctx, s.deps.Pool, findQuery, tenant, id)
 	if err != nil {
-		return nil, postgres.Explain(fmt.Errorf("find goal: %w", err))
+		return nil, postgres.Explain(err)
+	}
+	return &g, nil
+}
+
+// querier is the pool, or a transaction.
+type querier interface {
+	Query(ctx context.Context, query string, arguments ...any) (pgx.Rows, error)
+}
+
+// readGoal returns the tenant's goal of that id by a query of goalColumns. Its error is
+// the fault not_found where the tenant has none.
+func readGoal(ctx context.Context, from querier, query string, tenant, id uuid.UUID) (goal, error) {
+	rows, err := from.Query(ctx, query, tenant, id)
+	if err != nil {
+		return goal{}, fmt.Errorf("read goal: %w", err)
 	}
 	g, err := pgx.CollectExactlyOneRow(rows, scanGoal)
 	switch {
 	case postgres.Absent(err):
-		return nil, web.NotFound()
+		return goal{}, web.NotFound()
 	case err != nil:
-		return nil, postgres.Explain(fmt.Errorf("find goal: %w", err))
+		return goal{}, fmt.Errorf("read goal: %w", err)
 	default:
-		return &g, nil
+		return g, nil
 	}
 }
 

@@ -8,5 +8,5 @@ import (
 
 func TestEveryStatementFitsTheSchema(t *testing.T) {
 	t.Parallel()
-	testkit.PrepareStatements(t, 10, Migrations...)
+	testkit.PrepareStatements(t, 30, Migrations...)
 }

@@ -33,70 +33,80 @@ func (p place) compare(other place) int {
 	)
 }
 
-// addition is what a batch of sales adds at one place.
+// addition is what a batch of facts adds at one place.
 type addition struct {
 	place
 	goal        *goal
 	span        span
 	amount      int64  // in the goal's unit
-	traceparent string // of the last sale among them
+	traceparent string // of the last fact among them
 }
 
-// counter decides which sales one goal counts, and in which period.
+// keptEnd is the end of the period as the total keeps it: nil where it is the goal's own
+// end, which may change.
+func (a addition) keptEnd() *time.Time {
+	if a.goal.period == total {
+		return nil
+	}
+	return a.span.end
+}
+
+// counter decides which facts one goal counts, and in which period.
 type counter struct {
 	*calendar
-	partners map[uuid.UUID]bool // nil: every partner
+	window window
 }
 
-func newCounter(g *goal) (counter, error) {
-	calendar, err := newCalendar(g)
-	if err != nil {
-		return counter{}, err
+// counts tells whether the fact, which is of the goal's tenant and of a partner whom the
+// goal is for, counts.
+func (c counter) counts(f fact) bool {
+	return c.window.holds(f.occurredAt) && (c.goal.campaignID == nil || *c.goal.campaignID == f.campaignID)
+}
+
+// counters are those of one tenant, by the partners whom their goals are for: of many
+// goals for a few partners each a fact meets only those of its own partner.
+type counters struct {
+	everybody []counter
+	only      map[uuid.UUID][]counter // by partner
+}
+
+func (a *counters) add(c counter) {
+	if c.goal.partnerIDs == nil {
+		a.everybody = append(a.everybody, c)
+		return
 	}
-	c := counter{calendar: calendar}
-	if g.partnerIDs != nil {
-		c.partners = make(map[uuid.UUID]bool, len(g.partnerIDs))
-		for _, id := range g.partnerIDs {
-			c.partners[id] = true
-		}
+	if a.only == nil {
+		a.only = map[uuid.UUID][]counter{}
 	}
-	return c, nil
+	for _, partner := range c.goal.partnerIDs {
+		a.only[partner] = append(a.only[partner], c)
+	}
 }
 
-// counts tells whether the sale, which is of the goal's tenant, counts.
-func (c counter) counts(sale fact) bool {
-	g := c.goal
-	return !sale.occurredAt.Before(g.startsAt) &&
-		(g.endsAt == nil || sale.occurredAt.Before(*g.endsAt)) &&
-		(g.campaignID == nil || *g.campaignID == sale.campaignID) &&
-		(c.partners == nil || c.partners[sale.partnerID])
-}
-
-// tally adds up what the sales mean to the goals, sorted by place.
-func tally(goals []goal, sales []fact) ([]addition, error) {
-	counters := map[uuid.UUID][]counter{} // by tenant
+// tally adds up what the facts mean to the goals, sorted by place.
+func tally(goals []goal, facts []fact) ([]addition, error) {
+	tenants := map[uuid.UUID]*counters{}
 	for i := range goals {
-		c, err := newCounter(&goals[i])
+		g := &goals[i]
+		calendar, err := newCalendar(g)
 		if err != nil {
 			return nil, err
 		}
-		counters[c.goal.tenantID] = append(counters[c.goal.tenantID], c)
+		if tenants[g.tenantID] == nil {
+			tenants[g.tenantID] = &counters{}
+		}
+		tenants[g.tenantID].add(counter{calendar, g.window()})
 	}
 	sums := map[place]*addition{}
-	for _, sale := range sales {
-		for _, c := range counters[sale.tenantID] {
-			if !c.counts(sale) {
-				continue
+	for _, f := range facts {
+		a := tenants[f.tenantID]
+		if a == nil {
+			continue
+		}
+		for _, met := range [][]counter{a.everybody, a.only[f.partnerID]} {
+			for _, c := range met {
+				c.addTo(sums, f)
 			}
-			in := c.spanOf(sale.occurredAt)
-			at := placeOf(sale.tenantID, c.goal.id, sale.partnerID, in.start)
-			sum, ok := sums[at]
-			if !ok {
-				sum = &addition{place: at, goal: c.goal, span: in}
-				sums[at] = sum
-			}
-			sum.amount += c.goal.worth(sale)
-			sum.traceparent = sale.traceparent
 		}
 	}
 	additions := make([]addition, 0, len(sums))
@@ -105,6 +115,23 @@ func tally(goals []goal, sales []fact) ([]addition, error) {
 	}
 	slices.SortFunc(additions, func(a, b addition) int { return a.place.compare(b.place) })
 	return additions, nil
+}
+
+// addTo adds the fact to the sum at its place, if it counts and adds anything.
+func (c counter) addTo(sums map[place]*addition, f fact) {
+	worth := c.goal.metric.worth(f)
+	if worth == 0 || !c.counts(f) {
+		return
+	}
+	in := c.spanOf(f.occurredAt)
+	at := placeOf(f.tenantID, c.goal.id, f.partnerID, in.start)
+	sum, ok := sums[at]
+	if !ok {
+		sum = &addition{place: at, goal: c.goal, span: in}
+		sums[at] = sum
+	}
+	sum.amount += worth
+	sum.traceparent = f.traceparent
 }
 
 const addToTotalsStatement = `
@@ -117,8 +144,9 @@ with added as (
 select tenant_id, goal_id, partner_id, period_start, progress from added`
 
 // addToTotals adds what is sorted by place, which is the order in which every
-// transaction locks totals. It returns the places whose progress came up to the
-// target by this addition: a total passes its target in one transaction only.
+// transaction locks totals. It returns the places of settled goals whose progress came
+// up to the target by this addition. Totals of other goals are not complete; they are
+// judged when they are.
 func addToTotals(ctx context.Context, tx *postgres.Tx, additions []addition) ([]arrival, error) {
 	if len(additions) == 0 {
 		return nil, nil
@@ -133,7 +161,7 @@ func addToTotals(ctx context.Context, tx *postgres.Tx, additions []addition) ([]
 	for _, a := range additions {
 		at[a.place] = a
 		tenants, goals, partners = append(tenants, a.tenantID), append(goals, a.goalID), append(partners, a.partnerID)
-		starts, ends, amounts = append(starts, a.span.start), append(ends, a.span.end), append(amounts, a.amount)
+		starts, ends, amounts = append(starts, a.span.start), append(ends, a.keptEnd()), append(amounts, a.amount)
 	}
 	rows, err := tx.Query(ctx, addToTotalsStatement, tenants, goals, partners, starts, ends, amounts)
 	if err != nil {
@@ -145,7 +173,7 @@ func addToTotals(ctx context.Context, tx *postgres.Tx, additions []addition) ([]
 	var progress int64
 	_, err = pgx.ForEachRow(rows, []any{&tenantID, &goalID, &partnerID, &start, &progress}, func() error {
 		a := at[placeOf(tenantID, goalID, partnerID, start)]
-		if progress >= a.goal.target && progress-a.amount < a.goal.target {
+		if a.goal.settled && progress >= a.goal.target && progress-a.amount < a.goal.target {
 			arrivals = append(arrivals, arrival{
 				goal: a.goal, partnerID: a.partnerID, span: a.span, progress: progress, traceparent: a.traceparent,
 			})

@@ -27,8 +27,6 @@ import (
 	"partilha.dev/services/goals"
 )
 
-func TestMain(m *testing.M) { testkit.Main(m) }
-
 // patience is how long events may take on a busy machine.
 const patience = 30 * time.Second
 
@@ -40,6 +38,7 @@ type world struct {
 	pool    *pgxpool.Pool // the test's own
 	bus     *bus.Bus      // stands for the sales service
 	ahead   atomic.Int64  // how far the services' clock is ahead, in nanoseconds
+	steps   int           // facts, or totals, in one step of filling a goal; 0: as many as usual
 	limiter *web.Limiter
 	handler http.Handler // of the service that was made last
 }
@@ -84,6 +83,9 @@ func (w *world) serve() *goals.Service {
 	s, err := goals.New(w.t.Context(), goals.Config{}, service.Deps{Pool: pool, Bus: b, Log: zap.NewNop(), Now: w.now, Limiter: w.limiter})
 	if err != nil {
 		w.t.Fatal(err)
+	}
+	if w.steps > 0 {
+		s.FillInStepsOf(w.steps)
 	}
 	w.handler = s.Handler()
 	return s
@@ -151,7 +153,7 @@ func (w *world) rows(query string, args ...any) []string {
 func (w *world) dump() string {
 	w.t.Helper()
 	var all []string
-	for _, table := range []string{"facts", "goals", "totals", "reached", "outbox"} {
+	for _, table := range []string{"facts", "goals", "stretches", "totals", "reached", "leftovers", "outbox"} {
 		all = append(all, table)
 		all = append(all, w.rows("select row::text from "+table+" row order by row::text")...)
 	}
@@ -172,16 +174,64 @@ func worth(amount money.BRL, e event.Event[event.SaleRecorded]) event.Event[even
 	return e
 }
 
-// seal fixes the bytes of sales as the sales service does.
-func (w *world) seal(sales ...event.Event[event.SaleRecorded]) []bus.Outgoing {
+// refund gives back so much of a sale of which so much had been given back before, and
+// the same share of its commission.
+func refund(e event.Event[event.SaleRecorded], amount, before money.BRL) event.Event[event.SaleRefunded] {
+	of := e.Data
+	share := func(refunded money.BRL) money.BRL { return of.CommissionAmount * refunded / of.Amount }
+	return event.Event[event.SaleRefunded]{TenantID: e.TenantID, Data: event.SaleRefunded{
+		RefundID: uuid.Must(uuid.NewV7()), SaleID: of.SaleID, PartnerID: of.PartnerID, CampaignID: of.CampaignID, CommissionID: of.CommissionID,
+		Amount: amount, CommissionReversed: share(before+amount) - share(before), RefundedTotal: before + amount,
+		SaleAmount: of.Amount, CommissionAmount: of.CommissionAmount, SoldAt: of.SoldAt, RefundedAt: time.Now(),
+	}}
+}
+
+// conversion is a lead that earned a partner so much; nothing at all if that is 0.
+func conversion(t tenant, partner uuid.UUID, at time.Time, commission money.BRL) event.Event[event.ConversionRecorded] {
+	e := event.Event[event.ConversionRecorded]{TenantID: t.id, Data: event.ConversionRecorded{
+		ConversionID: uuid.Must(uuid.NewV7()), PartnerID: partner, CampaignID: uuid.New(), Type: "lead", ExternalRef: "lead", OccurredAt: at,
+	}}
+	if commission > 0 {
+		e.Data.PlanID, e.Data.CommissionID, e.Data.CommissionAmount = new(uuid.New()), new(uuid.New()), &commission
+	}
+	return e
+}
+
+// sealed fixes the bytes of an event as the sales service does.
+func sealed[T event.Payload](t *testing.T, e event.Event[T], cause uuid.UUID) event.Sealed {
+	t.Helper()
+	s, err := event.Seal(e.TenantID, cause.String(), time.Now(), e.Data, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// sealed fixes the bytes of sales, refunds and conversions.
+func (w *world) sealed(happened ...any) []event.Sealed {
 	w.t.Helper()
-	outgoing := make([]bus.Outgoing, len(sales))
-	for i, e := range sales {
-		sealed, err := event.Seal(e.TenantID, e.Data.SaleID.String(), time.Now(), e.Data, "")
-		if err != nil {
-			w.t.Fatal(err)
+	events := make([]event.Sealed, len(happened))
+	for i, e := range happened {
+		switch e := e.(type) {
+		case event.Event[event.SaleRecorded]:
+			events[i] = sealed(w.t, e, e.Data.SaleID)
+		case event.Event[event.SaleRefunded]:
+			events[i] = sealed(w.t, e, e.Data.RefundID)
+		case event.Event[event.ConversionRecorded]:
+			events[i] = sealed(w.t, e, e.Data.ConversionID)
+		default:
+			w.t.Fatalf("a %T cannot be sealed", e)
 		}
-		outgoing[i] = bus.Outgoing{Sealed: sealed, MessageID: sealed.ID.String()}
+	}
+	return events
+}
+
+// seal makes sales, refunds and conversions ready to be published.
+func (w *world) seal(happened ...any) []bus.Outgoing {
+	w.t.Helper()
+	var outgoing []bus.Outgoing
+	for _, s := range w.sealed(happened...) {
+		outgoing = append(outgoing, bus.Outgoing{Sealed: s, MessageID: s.ID.String()})
 	}
 	return outgoing
 }
@@ -193,10 +243,10 @@ func (w *world) publish(events []bus.Outgoing) {
 	}
 }
 
-// sell publishes sales and waits until they are counted.
-func (w *world) sell(sales ...event.Event[event.SaleRecorded]) {
+// sell publishes sales, refunds and conversions and waits until they are counted.
+func (w *world) sell(happened ...any) {
 	w.t.Helper()
-	w.publish(w.seal(sales...))
+	w.publish(w.seal(happened...))
 	w.drained()
 }
 
@@ -208,7 +258,7 @@ func (w *world) drained() {
 		w.t.Fatal(err)
 	}
 	last := stream.CachedInfo().State.LastSeq
-	testkit.Eventually(w.t, patience, "every sale is handled", func() bool {
+	testkit.Eventually(w.t, patience, "everything that happened is handled", func() bool {
 		consumer, err := stream.Consumer(w.t.Context(), "goals-count")
 		return err == nil && consumer.CachedInfo().AckFloor.Stream >= last
 	})
@@ -234,6 +284,9 @@ func (w *world) do(r *http.Request) answer {
 	recorder := httptest.NewRecorder()
 	w.handler.ServeHTTP(recorder, r)
 	a := answer{status: recorder.Code, header: recorder.Header(), raw: recorder.Body.String()}
+	if a.raw == "" {
+		return a
+	}
 	if err := json.Unmarshal([]byte(a.raw), &a.body); err != nil {
 		w.t.Fatalf("%s %s answers %q: %v", r.Method, r.URL, a.raw, err)
 	}
@@ -286,20 +339,43 @@ func (w *world) assertTotals() {
 	w.t.Helper()
 	const truth = `
 		select g.goal_id, f.partner_id,
-			case g.period when 'total' then g.starts_at
-				else date_trunc('month', f.occurred_at at time zone g.timezone) at time zone g.timezone end as period_start,
-			sum(case g.metric when 'sales_count' then 1 else f.amount_centavos end)::bigint as progress
+			case g.period when 'total' then g.origin
+				else date_trunc(g.period, f.occurred_at at time zone g.timezone) at time zone g.timezone end as period_start,
+			sum(case g.metric when 'sales_count' then f.sales when 'sales_amount' then f.amount_centavos
+				when 'commission_amount' then f.commission_centavos else f.conversions end)::bigint as progress
 		from goals g join facts f using (tenant_id)
 		where f.occurred_at >= g.starts_at and (g.ends_at is null or f.occurred_at < g.ends_at)
 			and (g.campaign_id is null or g.campaign_id = f.campaign_id)
 			and (g.partner_ids is null or f.partner_id = any(g.partner_ids))
-		group by 1, 2, 3`
-	const kept = `select goal_id, partner_id, period_start, progress from totals`
+			and (g.rested_from is null or f.recorded <= g.rested_from)
+		group by 1, 2, 3
+		having sum(case g.metric when 'sales_count' then f.sales when 'sales_amount' then f.amount_centavos
+				when 'commission_amount' then f.commission_centavos else f.conversions end) <> 0`
+	const kept = `select goal_id, partner_id, period_start, progress from totals where progress <> 0`
 	if wrong := w.rows(`select row::text from ((` + truth + `) except (` + kept + `)) row`); len(wrong) > 0 {
 		w.t.Errorf("%d totals are missing or wrong; the facts say: %v", len(wrong), wrong[:min(len(wrong), 5)])
 	}
 	if wrong := w.rows(`select row::text from ((` + kept + `) except (` + truth + `)) row`); len(wrong) > 0 {
 		w.t.Errorf("%d totals are not what the facts say: %v", len(wrong), wrong[:min(len(wrong), 5)])
+	}
+}
+
+// assertReached fails where somebody is at a target without having reached the goal, or
+// the opposite, or was told of more than once. It is for goals of which nothing is
+// refunded and no window is cut.
+func (w *world) assertReached() {
+	w.t.Helper()
+	const inconsistent = `
+		select row::text from totals t join goals g using (tenant_id, goal_id)
+		left join reached r using (tenant_id, goal_id, partner_id, period_start),
+		lateral (select t.partner_id, t.period_start, t.progress, g.target) row
+		where coalesce(t.period_end, g.ends_at, 'infinity') > g.created_at and (t.progress >= g.target) <> (r.goal_id is not null)`
+	if wrong := w.rows(inconsistent); len(wrong) > 0 {
+		w.t.Errorf("totals at their target and reached goals do not agree: %v", wrong)
+	}
+	told, reached := len(w.reached()), len(w.rows("select '' from reached"))
+	if told != reached {
+		w.t.Errorf("%d times somebody has reached a goal, and %d are told of", reached, told)
 	}
 }
 

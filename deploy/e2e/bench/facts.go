@@ -11,9 +11,9 @@ import (
 // Sales of the past as the goals service would have kept them: over a year, of so many
 // partners in turn, each with an amount that depends on its number.
 const fillFactsStatement = `
-insert into facts (tenant_id, kind, source_id, partner_id, campaign_id, occurred_at, amount_centavos, commission_centavos)
-select $1, 'sale', overlay(lpad(to_hex(i), 32, '0') placing '7' from 13 for 1)::uuid, lpad(to_hex(1 + i % $3), 32, '0')::uuid, $1,
-       now() - interval '365 days' * (1 - i / $2::float8), 1000 + i * 7919 % 1000003, 100
+insert into facts (tenant_id, occurred_at, kind, source_id, partner_id, campaign_id, sales, amount_centavos, commission_centavos, conversions)
+select $1, now() - interval '365 days' * (1 - i / $2::float8), 'sale', overlay(lpad(to_hex(i), 32, '0') placing '7' from 13 for 1)::uuid,
+       lpad(to_hex(1 + i % $3), 32, '0')::uuid, $1, 1, 1000 + i * 7919 % 1000003, 100, 0
 from generate_series(1::bigint, $2) i`
 
 // pastSales are so many sales for the table facts.

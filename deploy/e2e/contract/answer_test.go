@@ -70,6 +70,7 @@ func provokeAnswers(t *testing.T) *platform {
 		}
 		w.every(func(s *running, o *operation) { w.provoke(s, o, status) })
 	}
+	w.deleteReachedGoal()
 	w.every(func(s *running, o *operation) {
 		if o.method == "DELETE" {
 			w.call(s, o, w.request(o, ""))
@@ -88,6 +89,17 @@ func (w *world) expire() {
 		w.t.Fatal(err)
 	}
 	w.call(s, feed, request{address: feed.path + "?after=" + first, credential: w.key})
+}
+
+// deleteReachedGoal tries to delete a goal that the tenant's conversion has reached.
+func (w *world) deleteReachedGoal() {
+	w.t.Helper()
+	s, set := w.find("POST", "/api/v1/goals")
+	made := w.call(s, set, w.request(set, `{"name":"One lead","metric":"conversions_count","target":1,"starts_at":"2020-01-01T00:00:00Z"}`))
+	s, remove := w.find("DELETE", "/api/v1/goals/{goal_id}")
+	refused := w.request(remove, "")
+	refused.address = "/api/v1/goals/" + made.text("goal_id")
+	w.call(s, remove, refused)
 }
 
 // succeed makes a call that does what is asked, and one that repeats what was asked.

@@ -1,0 +1,98 @@
+package goals
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"go.uber.org/zap"
+
+	"partilha.dev/pkg/postgres"
+)
+
+// fillEvery is how often the service looks for goals that have something to count of
+// the past, after it has found none.
+const fillEvery = time.Second
+
+// fillGoals fills goals, and clears what deleted ones left, until ctx ends. Any number
+// of replicas may do so at once.
+func (s *Service) fillGoals(ctx context.Context) error {
+	tick := time.NewTicker(fillEvery)
+	defer tick.Stop()
+	for {
+		s.fillBehind(ctx)
+		s.clearLeftovers(ctx)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+// fillBehind takes steps until no goal needs another one: one for each goal in turn, so
+// that a long past holds up nobody else's. A goal that cannot be filled is passed over.
+func (s *Service) fillBehind(ctx context.Context) {
+	var past goalKey
+	idle := true // since the first goal of this turn
+	for ctx.Err() == nil {
+		g, err := s.stepBehind(ctx, past)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case g == nil && err != nil:
+			s.deps.Log.Warn("cannot look for goals to fill", zap.Error(err))
+			return
+		case g == nil && idle:
+			return
+		case g == nil:
+			past, idle = goalKey{}, true
+			continue
+		case err != nil:
+			s.deps.Log.Error("cannot fill goal", zap.Stringer("tenant_id", g.tenantID), zap.Stringer("goal_id", g.id), zap.Error(err))
+		default:
+			idle = false
+		}
+		past = goalKey{g.tenantID, g.id}
+	}
+}
+
+const claimBehindStatement = `
+select ` + goalColumns + ` from goals
+where past_total is not null and status = 'active' and (tenant_id, goal_id) > ($1, $2)
+order by tenant_id, goal_id limit 1
+for update skip locked`
+
+// stepBehind takes one step for the first goal behind past that needs one and that no
+// other replica works on, and returns it; nil if there is none.
+func (s *Service) stepBehind(ctx context.Context, past goalKey) (g *goal, err error) {
+	var needs next
+	err = postgres.Transact(ctx, s.deps.Pool, func(tx *postgres.Tx) error {
+		g = nil
+		rows, err := tx.Query(ctx, claimBehindStatement, past.tenantID, past.goalID)
+		if err != nil {
+			return fmt.Errorf("claim goal: %w", err)
+		}
+		claimed, err := pgx.CollectExactlyOneRow(rows, scanGoal)
+		if postgres.Absent(err) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("claim goal: %w", err)
+		}
+		g = &claimed
+		needs, err = s.step(ctx, tx, g)
+		return err
+	})
+	if err != nil || needs != settling {
+		return g, err
+	}
+	// The goal's row is free again: who holds the tenant may be waiting for it.
+	return g, postgres.Transact(ctx, s.deps.Pool, func(tx *postgres.Tx) error {
+		if err := holdTenant(ctx, tx, g.tenantID); err != nil {
+			return err
+		}
+		return settle(ctx, tx, g.tenantID, g.id)
+	})
+}

@@ -1,0 +1,204 @@
+package goals_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// past stores so many sales of as many partners as a service would have that has heard
+// of them, one in each minute until now.
+func (w *world) past(t tenant, sales, partners int) {
+	w.t.Helper()
+	w.exec(`
+		insert into facts (tenant_id, occurred_at, kind, source_id, partner_id, campaign_id, sales, amount_centavos, commission_centavos, conversions)
+		select $1, date_trunc('second', now()) - n * interval '1 minute', 'sale', gen_random_uuid(),
+			lpad(to_hex(1 + n % $3), 32, '0')::uuid, lpad('1', 32, '0')::uuid, 1, 1000, 100, 0
+		from generate_series(1, $2::int) as n`, t.id, sales, partners)
+}
+
+// backfill is what a goal shows of it: "<nil>" when nothing is left.
+func (w *world) backfill(t tenant, id string) string {
+	w.t.Helper()
+	return fmt.Sprint(w.call(t, "GET", "/api/v1/goals/"+id, "").body["backfill"])
+}
+
+func TestAGoalShowsHowFarItsPastIsCounted(t *testing.T) {
+	w := newWorld(t)
+	shop := w.tenant()
+	w.steps = 10
+	s := w.serve()
+	w.past(shop, 95, 5)
+	made := w.call(shop, "POST", "/api/v1/goals", goalBody(`"target":20,"external_ref":"g",`+since2026))
+	id := made.body["goal_id"].(string)
+
+	if got := fmt.Sprint(made.body["backfill"]); got != "map[done:0 total:95]" {
+		t.Errorf("when it is made, the goal shows %s", got)
+	}
+	for _, want := range []string{
+		"map[done:10 total:95]", "map[done:20 total:95]", "map[done:30 total:95]", "map[done:40 total:95]",
+		"map[done:50 total:95]", "map[done:60 total:95]", "map[done:70 total:95]", "map[done:80 total:95]", "map[done:90 total:95]", "map[done:95 total:95]",
+	} {
+		if _, err := s.Step(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got := w.backfill(shop, id); got != want {
+			t.Errorf("after a step the goal shows %s, want %s", got, want)
+		}
+	}
+	s.Fill(t.Context())
+	if got := w.backfill(shop, id); got != "<nil>" {
+		t.Errorf("in the end the goal shows %s", got)
+	}
+	if more, err := s.Step(t.Context()); more || err != nil {
+		t.Errorf("there is another step: %t, %v", more, err)
+	}
+	w.assertTotals()
+	repeat := w.call(shop, "POST", "/api/v1/goals", goalBody(`"target":20,"external_ref":"g",`+since2026))
+	if repeat.status != http.StatusOK || repeat.raw != strings.Replace(made.raw, `"idempotent":false`, `"idempotent":true`, 1) {
+		t.Errorf("a repeat answers %d %s, want the first result %s", repeat.status, repeat.raw, made.raw)
+	}
+}
+
+func TestNobodyReachesAGoalBeforeItsPastIsCounted(t *testing.T) {
+	w := newWorld(t)
+	shop := w.tenant()
+	w.steps = 2
+	s := w.serve() // which counts only what it is told to
+	ana, bia := uuid.New(), uuid.New()
+	hours := func(ago int) time.Time { return w.now().Add(-time.Duration(ago) * time.Hour) }
+	count := func(happened ...any) {
+		t.Helper()
+		if err := s.Count(t.Context(), w.sealed(happened...)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	withdrawn := sale(shop, ana, hours(1))
+	for ago := range 30 {
+		count(sale(shop, uuid.New(), hours(10+ago)))
+	}
+	count(sale(shop, ana, hours(5)), sale(shop, ana, hours(4)), withdrawn, refund(withdrawn, 1000, 0), sale(shop, bia, hours(3)), sale(shop, bia, hours(2)))
+	id := w.goal(shop, since2026) // of three sales
+	count(sale(shop, bia, w.now()))
+
+	for len(w.rows("select '' from stretches")) > 0 {
+		if told := w.reached(); len(told) != 0 {
+			t.Fatalf("with %s the goal is reached by %s", w.backfill(shop, id), told[0].PartnerID)
+		}
+		if more, err := s.Step(t.Context()); err != nil || !more {
+			t.Fatalf("there is no other step: %v", err)
+		}
+	}
+	s.Fill(t.Context())
+	if told := w.reached(); len(told) != 1 || told[0].PartnerID != bia || told[0].Progress.Value != 3 {
+		t.Errorf("told of %+v, want of Bia, who has three sales together with one that came meanwhile", told)
+	}
+	count(sale(shop, ana, w.now()))
+	if told := w.reached(); len(told) != 2 {
+		t.Errorf("told %d times, want Ana's third sale to count as well", len(told))
+	}
+	w.assertTotals()
+}
+
+func TestNobodyReachesAGoalByWhatIsStillToBeTakenOut(t *testing.T) {
+	w := newWorld(t)
+	shop := w.tenant()
+	w.steps = 2
+	s := w.serve() // which counts only what it is told to
+	ana, now := uuid.New(), w.now()
+	count := func(happened ...any) {
+		t.Helper()
+		if err := s.Count(t.Context(), w.sealed(happened...)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	id := w.goal(shop, since2026) // of three sales
+	for range 30 {
+		count(sale(shop, uuid.New(), now.Add(-3*time.Hour)))
+	}
+	count(sale(shop, ana, now.Add(-2*time.Hour)), sale(shop, ana, now.Add(-2*time.Hour)))
+	w.change(shop, id, fmt.Sprintf(`"starts_at":%q`, now.Add(-time.Hour).Format(time.RFC3339)))
+
+	count(sale(shop, ana, now)) // her first that counts by now
+	if got := w.backfill(shop, id); got == "<nil>" {
+		t.Fatal("everything is taken out already: this tells nothing")
+	}
+	s.Fill(t.Context())
+	if told := w.reached(); len(told) != 0 {
+		t.Errorf("told of %+v", told)
+	}
+	count(sale(shop, ana, now), sale(shop, ana, now))
+	if told := w.reached(); len(told) != 1 {
+		t.Errorf("told %d times of Ana's three sales, want once", len(told))
+	}
+	w.assertTotals()
+}
+
+func TestALongPastHoldsUpNoOtherGoal(t *testing.T) {
+	w := newWorld(t)
+	large, small := w.tenant(), w.tenant()
+	w.steps = 5
+	s := w.serve()
+	w.past(large, 400, 5)
+	w.past(small, 40, 5)
+	long, short := w.goal(large, since2026), w.goal(small, since2026)
+	for turn := 0; w.backfill(small, short) != "<nil>"; turn++ {
+		if turn > 20 {
+			t.Fatalf("after %d turns the small goal shows %s, the large one %s", turn, w.backfill(small, short), w.backfill(large, long))
+		}
+		s.Turn(t.Context())
+	}
+	if w.backfill(large, long) == "<nil>" {
+		t.Error("the large goal is filled already: this tells nothing")
+	}
+	s.Fill(t.Context())
+	w.assertTotals()
+}
+
+func TestGoalsAreFilledAndChangedWhileSalesStreamIn(t *testing.T) {
+	w := newWorld(t)
+	shop := w.tenant()
+	w.steps = 40
+	w.past(shop, 1500, 7)
+	w.run()
+	w.run()
+	const lots, lotSize, goalsMade = 60, 20, 12
+	partners := ids(4)
+	var everything sync.WaitGroup
+	everything.Go(func() {
+		for lot := range lots {
+			var happened []any
+			for i := range lotSize {
+				happened = append(happened, sale(shop, partners[i%len(partners)], w.now().Add(-time.Duration(lot+i)*time.Hour)))
+			}
+			w.publish(w.seal(happened...))
+		}
+	})
+	later := fmt.Sprintf(`"starts_at":%q`, w.now().AddDate(0, 0, -10).Format(time.RFC3339))
+	for i := range goalsMade {
+		members := `"target":100,` + since2026
+		if i%2 == 0 {
+			members += `,"period":"month","metric":"sales_amount"`
+		}
+		id := w.goal(shop, members)
+		for _, change := range []string{`"status":"archived"`, later, `"status":"active"`, since2026} {
+			if i%3 > 0 {
+				w.change(shop, id, change)
+			}
+		}
+	}
+	everything.Wait()
+	w.drained()
+	eventually(t, "every goal is filled", func() bool { return len(w.rows("select '' from goals where past_total is not null")) == 0 })
+
+	if facts := w.rows("select count(*)::text from facts")[0]; facts != fmt.Sprint(1500+lots*lotSize) {
+		t.Errorf("there are %s facts, want %d", facts, 1500+lots*lotSize)
+	}
+	w.assertTotals()
+	w.assertReached()
+}

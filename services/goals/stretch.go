@@ -1,0 +1,179 @@
+package goals
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"partilha.dev/pkg/postgres"
+)
+
+// window is a stretch of time, from since, inclusive, to until, exclusive.
+type window struct {
+	since time.Time
+	until *time.Time // nil: for ever
+}
+
+func (w window) holds(at time.Time) bool {
+	return !at.Before(w.since) && (w.until == nil || at.Before(*w.until))
+}
+
+// less returns the parts of the window that are not in the other one, in the order of
+// time.
+func (w window) less(other window) (parts []window) {
+	before := window{w.since, earlier(w.until, &other.since)}
+	if before.until.After(before.since) {
+		parts = append(parts, before)
+	}
+	if other.until == nil {
+		return parts
+	}
+	after := window{w.since, w.until}
+	if other.until.After(after.since) {
+		after.since = *other.until
+	}
+	if after.until == nil || after.until.After(after.since) {
+		parts = append(parts, after)
+	}
+	return parts
+}
+
+// earlier returns the earlier of two moments, of which nil is the last.
+func earlier(a, b *time.Time) *time.Time {
+	if a == nil || b != nil && b.Before(*a) {
+		return b
+	}
+	return a
+}
+
+// stretch is a part of the past that is to be counted, or to be taken out of what was
+// counted: the facts of its window that were recorded between two marks. Whatever is
+// recorded later was or will be counted at once.
+type stretch struct {
+	window
+	number int64
+	sign   int64   // 1: its facts are added; -1: they are taken out
+	after  int64   // the last recording before it
+	upto   int64   // its last recording
+	read   factKey // the last fact of it that has been read
+}
+
+// stretchesOf makes stretches of windows, of which nothing has been read.
+func stretchesOf(sign int64, after, upto int64, windows ...window) []stretch {
+	made := make([]stretch, len(windows))
+	for i, w := range windows {
+		made[i] = stretch{window: w, sign: sign, after: after, upto: upto}
+	}
+	return made
+}
+
+const markStatement = `select nextval('recordings')`
+
+// mark parts the recordings of a tenant that is held: those that were made have a lower
+// number, those that follow a higher one.
+func mark(ctx context.Context, tx *postgres.Tx) (number int64, err error) {
+	if err := tx.QueryRow(ctx, markStatement).Scan(&number); err != nil {
+		return 0, fmt.Errorf("mark recordings: %w", err)
+	}
+	return number, nil
+}
+
+const addStretchStatement = `
+insert into stretches (tenant_id, goal_id, sign, since, until, recorded_after, recorded_until, read_at, read_kind, read_source)
+values ($1, $2, $3, $4, $5, $6, $7, $4, '', '00000000-0000-0000-0000-000000000000')`
+
+// addStretches stores what is to be counted of the goal's past, behind what is there.
+func addStretches(ctx context.Context, tx *postgres.Tx, g *goal, stretches []stretch) error {
+	for _, s := range stretches {
+		if _, err := tx.Exec(ctx, addStretchStatement, g.tenantID, g.id, s.sign, s.since, s.until, s.after, s.upto); err != nil {
+			return fmt.Errorf("add stretch: %w", err)
+		}
+	}
+	return nil
+}
+
+const firstStretchQuery = `
+select number, sign, since, until, recorded_after, recorded_until, read_at, read_kind, read_source
+from stretches where tenant_id = $1 and goal_id = $2 order by number limit 1`
+
+// firstStretch returns what is next of the goal's past; nil if all of it is counted.
+func firstStretch(ctx context.Context, tx *postgres.Tx, g *goal) (*stretch, error) {
+	s := stretch{read: factKey{tenantID: g.tenantID}}
+	err := tx.QueryRow(ctx, firstStretchQuery, g.tenantID, g.id).Scan(&s.number, &s.sign, &s.since, &s.until, &s.after, &s.upto,
+		&s.read.occurredAt, &s.read.kind, &s.read.sourceID)
+	switch {
+	case postgres.Absent(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("find stretch: %w", err)
+	default:
+		return &s, nil
+	}
+}
+
+const nextFactsQuery = `
+select occurred_at, kind, source_id, partner_id, campaign_id, sales, amount_centavos, commission_centavos, conversions, recorded
+from facts
+where tenant_id = $1 and (occurred_at, kind, source_id) > ($2, $3, $4) and occurred_at < coalesce($5, 'infinity'::timestamptz)
+order by occurred_at, kind, source_id limit $6`
+
+// nextFacts returns the stretch's next facts, at most so many, whenever they were
+// recorded.
+func (s *stretch) nextFacts(ctx context.Context, tx *postgres.Tx, most int) ([]fact, error) {
+	rows, err := tx.Query(ctx, nextFactsQuery, s.read.tenantID, s.read.occurredAt, s.read.kind, s.read.sourceID, s.until, most)
+	if err != nil {
+		return nil, fmt.Errorf("read facts: %w", err)
+	}
+	facts := make([]fact, 0, most)
+	f := fact{factKey: factKey{tenantID: s.read.tenantID}}
+	into := []any{&f.occurredAt, &f.kind, &f.sourceID, &f.partnerID, &f.campaignID, &f.sales, &f.amount, &f.commission, &f.conversions, &f.recorded}
+	_, err = pgx.ForEachRow(rows, into, func() error {
+		facts = append(facts, f)
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read facts: %w", err)
+	}
+	return facts, nil
+}
+
+// recordedIn tells whether the fact is one of the stretch's recordings.
+func (s *stretch) recordedIn(f fact) bool { return f.recorded > s.after && f.recorded <= s.upto }
+
+const (
+	advanceStretchStatement = `
+update stretches set read_at = $4, read_kind = $5, read_source = $6 where tenant_id = $1 and goal_id = $2 and number = $3`
+	endStretchStatement = `
+delete from stretches where tenant_id = $1 and goal_id = $2 and number = $3`
+)
+
+// advance remembers how far the stretch has been read; an ended one is removed.
+func (s *stretch) advance(ctx context.Context, tx *postgres.Tx, g *goal, last factKey, ended bool) (err error) {
+	if ended {
+		_, err = tx.Exec(ctx, endStretchStatement, g.tenantID, g.id, s.number)
+	} else {
+		_, err = tx.Exec(ctx, advanceStretchStatement, g.tenantID, g.id, s.number, last.occurredAt, last.kind, last.sourceID)
+	}
+	if err != nil {
+		return fmt.Errorf("advance stretch: %w", err)
+	}
+	return nil
+}
+
+const countPastQuery = `
+select count(*) from facts where tenant_id = $1 and occurred_at >= $2 and occurred_at < coalesce($3, 'infinity'::timestamptz)`
+
+// countPast returns how many facts the windows hold now.
+func countPast(ctx context.Context, tx *postgres.Tx, tenant uuid.UUID, windows ...window) (total int64, err error) {
+	for _, w := range windows {
+		var n int64
+		if err := tx.QueryRow(ctx, countPastQuery, tenant, w.since, w.until).Scan(&n); err != nil {
+			return 0, fmt.Errorf("count past facts: %w", err)
+		}
+		total += n
+	}
+	return total, nil
+}
