@@ -22,6 +22,7 @@ test: ## set up and run every test, with the race detector, on a real PostgreSQL
 full: ## the heavy tests with their full counts
 	@go run ./deploy/local/setup
 	E2E_FULL=1 go test -race -timeout 30m -count=1 -v ./deploy/e2e
+	E2E_FULL=1 go test -race -timeout 60m -count=1 -v -run UnderLoad ./services/webhooks
 
 fuzz: ## search the fuzz targets that FUZZ names (all), each for FUZZ_TIME (60s), for input that breaks them
 	@deploy/tools/fuzz '$(FUZZ_TIME)' '$(FUZZ)' $(MODULES)

@@ -108,7 +108,7 @@ func TestAnOperatorReplacesTheKeyOfSigningSecrets(t *testing.T) {
 	hooks.start()
 	shop.must(t, 201, "POST", "/api/v1/webhook-endpoints", object{"url": "https://example.com/", "events": []string{"*"}})
 	said := hooks.mustRun("rekey")
-	if !regexp.MustCompile(`^[1-9][0-9]* secrets are sealed again, 1 were under the first key already$`).MatchString(said) {
+	if !regexp.MustCompile(`^the secrets of [1-9][0-9]* endpoints are sealed again, those of 1 were under the first key already$`).MatchString(said) {
 		t.Errorf("rekey says %q", said)
 	}
 	if got := hooks.run("rekey", "all"); got.status != 1 || strings.Count(got.stderr, "\n") != 1 {

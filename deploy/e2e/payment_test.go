@@ -16,13 +16,14 @@ import (
 	"partilha.dev/pkg/event"
 	"partilha.dev/pkg/money"
 	"partilha.dev/pkg/testkit"
+	"partilha.dev/pkg/webhook"
 )
 
-// hooks is a receiver that uses the client to tell genuine webhooks from others.
+// hooks is a receiver that uses package webhook to tell genuine webhooks from others.
 type hooks struct {
 	mu     sync.Mutex
 	secret string
-	events []client.Event
+	events []webhook.Event
 	errs   []error
 }
 
@@ -33,7 +34,11 @@ func (h *hooks) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	told, err := client.VerifyWebhook(h.secret, r.Header.Get(client.SignatureHeader), body)
+	err = webhook.Verify(h.secret, body, r.Header)
+	var told webhook.Event
+	if err == nil {
+		told, err = webhook.Parse(body)
+	}
 	if err != nil {
 		h.errs = append(h.errs, err)
 		w.WriteHeader(http.StatusUnauthorized)
@@ -140,7 +145,8 @@ func TestAPaymentSystemSetsUpAShopAndSellsThroughTheClient(t *testing.T) {
 	if told := heard.events[0]; told.Name != event.NameCommissionAvailable || told.ID != delivery.EventID || told.TenantID.String() != tenant.TenantID {
 		t.Errorf("the receiver heard %+v, the delivery is %+v", told, delivery)
 	}
-	if _, err := client.VerifyWebhook(endpoint.Secret, delivery.Request.Headers[client.SignatureHeader], []byte(delivery.Request.Body)); err != nil {
+	shown := http.Header{webhook.SignatureHeader: {delivery.Request.Headers[webhook.SignatureHeader]}}
+	if err := webhook.Verify(endpoint.Secret, []byte(delivery.Request.Body), shown); err != nil {
 		t.Errorf("the delivery shows %+v: %v", delivery.Request, err)
 	}
 }

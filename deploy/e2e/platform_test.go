@@ -104,7 +104,7 @@ func ownerOf(path string) string {
 	for prefix, service := range map[string]string{
 		"/api/v1/commissions": "commissions", "/api/v1/balances": "commissions", "/api/v1/statements": "commissions", "/api/v1/ledger": "commissions",
 		"/api/v1/withdrawals": "commissions",
-		"/api/v1/goals":       "goals", "/api/v1/webhook-": "webhooks",
+		"/api/v1/goals":       "goals", "/api/v1/webhook-": "webhooks", "/api/v1/events": "webhooks",
 	} {
 		if strings.HasPrefix(path, prefix) {
 			return service

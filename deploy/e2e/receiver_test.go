@@ -23,14 +23,14 @@ type receiver struct {
 
 	mu     sync.Mutex
 	secret string
-	heard  []webhook
+	heard  []heard
 	times  map[string]int // by event id
 	wrong  []string       // what was not as it is promised
 	next   chan struct{}  // closed at the next arrival
 }
 
-// webhook is one request that a receiver took in.
-type webhook struct {
+// heard is one webhook that a receiver took in.
+type heard struct {
 	event, id string
 	tenant    string
 	data      map[string]json.RawMessage
@@ -108,7 +108,7 @@ func (r *receiver) take(request *http.Request, body []byte) {
 	if problem != "" {
 		r.wrong = append(r.wrong, problem)
 	}
-	r.heard = append(r.heard, webhook{envelope.Event, envelope.EventID, envelope.TenantID, envelope.Data, body, request.Header})
+	r.heard = append(r.heard, heard{envelope.Event, envelope.EventID, envelope.TenantID, envelope.Data, body, request.Header})
 	r.times[envelope.EventID]++
 	close(r.next)
 	r.next = make(chan struct{})
@@ -122,7 +122,7 @@ func (r *receiver) counts() map[string]int {
 }
 
 // of returns the webhooks of one kind of event.
-func (r *receiver) of(event string) (found []webhook) {
+func (r *receiver) of(event string) (found []heard) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, w := range r.heard {

@@ -12,6 +12,9 @@ import (
 
 // tenantless are the statements that speak of no tenant, and why they need not.
 var tenantless = map[string]string{
+	"goals.silenceStatement":        "forgets whatever nobody listens to any more",
+	"webhooks.muteStatement":        "is for the whole of a restored database",
+	"webhooks.stopReplaysStatement": "is for the whole of a restored database",
 	"webhooks.secretOfEachKeyQuery": "tries the sealing keys on what is stored at the start",
 	"webhooks.stillPendingQuery":    "asks of a whole day whether it may be dropped",
 	"webhooks.releaseStatement":     "goes by random tokens that only this worker has drawn",

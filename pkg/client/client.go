@@ -1,6 +1,6 @@
 // Package client is Partilha for a payment system that is written in Go: it reports
 // sales, refunds and conversions, keeps the catalogue, reads what became of it all, and
-// checks the webhooks that come back.
+// says where webhooks go.
 //
 //	partilha, err := client.New("https://partilha.example.com", os.Getenv("PARTILHA_KEY"), client.Options{})
 //	if err != nil {
@@ -54,9 +54,8 @@
 //
 // # Webhooks
 //
-// [VerifyWebhook] turns the raw body and the signature of a request into an event that
-// can be believed. [Client.FollowEvents] reads the same events in their order, and misses
-// none.
+// Package partilha.dev/pkg/webhook tells genuine webhooks from others and reads them.
+// [Client.FollowEvents] reads the same events in their order, and misses none.
 package client
 
 import (

@@ -17,6 +17,7 @@ type WebhookDelivery struct {
 	Event      string           `json:"event"` // its name
 	EndpointID uuid.UUID        `json:"endpoint_id"`
 	Status     string           `json:"status"` // pending, delivered, failed, unknown or skipped
+	Reason     *string          `json:"reason"` // why it was skipped: disabled, deleted or filter
 	Attempts   []WebhookAttempt `json:"attempts"`
 
 	// Request is what was sent, or would be sent now. It is nil in a list, and for what

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"partilha.dev/pkg/event"
+	"partilha.dev/pkg/webhook"
 )
 
 const (
@@ -23,8 +24,8 @@ const (
 
 // feed is a piece of the feed.
 type feed struct {
-	Data       []Event   `json:"data"`
-	NextCursor *event.ID `json:"next_cursor"`
+	Data       []webhook.Event `json:"data"`
+	NextCursor *event.ID       `json:"next_cursor"`
 }
 
 // FollowEvents yields every event that comes after the one whose id is given, the oldest
@@ -39,8 +40,8 @@ type feed struct {
 // end of ctx is one.
 //
 // It waits in calls of half an attempt's timeout, see [Options].
-func (c *Client) FollowEvents(ctx context.Context, after event.ID, names ...string) iter.Seq2[Event, error] {
-	return func(yield func(Event, error) bool) {
+func (c *Client) FollowEvents(ctx context.Context, after event.ID, names ...string) iter.Seq2[webhook.Event, error] {
+	return func(yield func(webhook.Event, error) bool) {
 		wait := min(longestWait, int(c.timeout/time.Second)/2)
 		query := url.Values{"limit": {pageSize}, "wait": {strconv.Itoa(wait)}}
 		if len(names) > 0 {
@@ -52,7 +53,7 @@ func (c *Client) FollowEvents(ctx context.Context, after event.ID, names ...stri
 		for {
 			got, err := send[feed](ctx, c, call{what: "follow events", method: http.MethodGet, path: eventsPath, query: query, repeatable: true})
 			if err != nil {
-				yield(Event{}, err)
+				yield(webhook.Event{}, err)
 				return
 			}
 			for _, told := range got.Data {

@@ -2,7 +2,6 @@ package client_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"log"
@@ -13,7 +12,6 @@ import (
 	"github.com/google/uuid"
 
 	"partilha.dev/pkg/client"
-	"partilha.dev/pkg/event"
 	"partilha.dev/pkg/money"
 )
 
@@ -163,47 +161,4 @@ func ExampleClient_ListSales() {
 	// order-2 0.50
 	// order-1 9.00
 	// total 110.00
-}
-
-// A receiver of webhooks believes nothing before it has checked the signature.
-func ExampleVerifyWebhook() {
-	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 1<<20))
-		if err != nil {
-			return
-		}
-		told, err := client.VerifyWebhook(secret, r.Header.Get(client.SignatureHeader), body)
-		if err != nil {
-			http.Error(w, "not genuine", http.StatusUnauthorized)
-			return
-		}
-		if told.Name == event.NameCommissionAvailable {
-			var earned event.CommissionAvailable
-			if err := json.Unmarshal(told.Data, &earned); err != nil {
-				http.Error(w, err.Error(), http.StatusBadRequest)
-				return
-			}
-			fmt.Println(told.ID, "tells of", earned.Amount)
-		}
-		w.WriteHeader(http.StatusNoContent)
-	}))
-	defer receiver.Close()
-
-	for _, sent := range []string{webhook, strings.Replace(webhook, "32.42", "9999.00", 1)} {
-		request, err := http.NewRequest(http.MethodPost, receiver.URL, strings.NewReader(sent))
-		if err != nil {
-			log.Fatal(err)
-		}
-		request.Header.Set(client.SignatureHeader, signature)
-		response, err := http.DefaultClient.Do(request)
-		if err != nil {
-			log.Fatal(err)
-		}
-		response.Body.Close()
-		fmt.Println(response.Status)
-	}
-	// Output:
-	// evt_0123456789abcdef0123456789abcdef tells of 32.42
-	// 204 No Content
-	// 401 Unauthorized
 }

@@ -35,7 +35,7 @@ const (
 	key = `{"api_key_id":"019f60b4-3400-7d18-8d11-5a0e0e1a4b9d","name":"checkout","prefix":"ptl_abcdefgh","scopes":["sales:write"],` +
 		`"created_at":"2026-07-14T13:06:10Z","expires_at":"2027-01-01T00:00:00Z","revoked_at":null,"last_used_at":null}`
 	endpoint = `{"endpoint_id":"019f60c1-3400-7aa0-9f0e-3b8b1f6a1c2d","url":"https://example.com/hooks","events":["*","goal.reached"],"description":"shop",` +
-		`"status":"enabled","disabled_reason":null,"created_at":"2026-07-14T13:06:10Z"}`
+		`"max_attempts":3,"standard_webhooks":true,"filter":{"partner_ids":["019f60b3-3400-75c6-82e0-91b8c0565f1b"],"min_amount_brl":10.00},"status":"enabled","disabled_reason":null,"created_at":"2026-07-14T13:06:10Z"}`
 	attempts = `"attempts":[{"at":"2026-07-14T13:06:10Z","duration_ms":31,"status_code":204,"error":null,"response_excerpt":""}]`
 	delivery = `{"delivery_id":"019f60c2-3400-7bb0-8e0e-3b8b1f6a1c2d","event_id":"evt_0123456789abcdef0123456789abcdef","event":"goal.reached",` +
 		`"endpoint_id":"019f60c1-3400-7aa0-9f0e-3b8b1f6a1c2d","status":"delivered",` + attempts + `}`
@@ -211,6 +211,30 @@ var shapes = map[string]struct {
 		return c.CreateWebhookEndpoint(ctx, client.NewWebhookEndpoint{URL: "https://example.com/hooks", Events: []string{"*", event.NameGoalReached}, Description: "shop"})
 	},
 		"POST /api/v1/webhook-endpoints", `{"url":"https://example.com/hooks","events":["*","goal.reached"],"description":"shop"}`, with(endpoint, `"secret":"whsec_x"`), ""},
+	"CreateWebhookEndpoint with everything": {func(ctx context.Context, c *client.Client) (any, error) {
+		return c.CreateWebhookEndpoint(ctx, client.NewWebhookEndpoint{URL: "https://example.com/hooks", Events: []string{"*"}, Description: "shop",
+			MaxAttempts: 3, StandardWebhooks: true, Filter: &client.WebhookFilter{PartnerIDs: []uuid.UUID{partnerID}, CampaignIDs: []uuid.UUID{campaignID}, MinAmount: 1000}})
+	},
+		"POST /api/v1/webhook-endpoints", `{"url":"https://example.com/hooks","events":["*"],"description":"shop","max_attempts":3,"standard_webhooks":true,
+		"filter":{"partner_ids":["019f60b3-3400-75c6-82e0-91b8c0565f1b"],"campaign_ids":["019f60b5-3400-76b2-83c0-d5f35d1b11f9"],"min_amount_brl":10.00}}`,
+		with(endpoint, `"secret":"whsec_x"`), ""},
+	"UpdateWebhookEndpoint": {func(ctx context.Context, c *client.Client) (any, error) {
+		return c.UpdateWebhookEndpoint(ctx, saleID, client.WebhookEndpointUpdate{
+			URL: "https://example.com/other", Events: []string{"*"}, Description: client.Null[string](), MaxAttempts: 1, StandardWebhooks: new(false),
+			Filter: client.Value(client.WebhookFilter{MinAmount: 500}), Status: "disabled",
+		})
+	},
+		"PATCH /api/v1/webhook-endpoints/019f60bb-3400-78de-80b3-c47f112c5974", `{"url":"https://example.com/other","events":["*"],"description":null,"max_attempts":1,
+		"standard_webhooks":false,"filter":{"min_amount_brl":5.00},"status":"disabled"}`, endpoint, ""},
+	"UpdateWebhookEndpoint without a filter": {func(ctx context.Context, c *client.Client) (any, error) {
+		return c.UpdateWebhookEndpoint(ctx, saleID, client.WebhookEndpointUpdate{Filter: client.Null[client.WebhookFilter]()})
+	},
+		"PATCH /api/v1/webhook-endpoints/019f60bb-3400-78de-80b3-c47f112c5974", `{"filter":null}`, endpoint, ""},
+	"RotateWebhookSecret": {func(ctx context.Context, c *client.Client) (any, error) {
+		return c.RotateWebhookSecret(ctx, saleID, time.Hour)
+	},
+		"POST /api/v1/webhook-endpoints/019f60bb-3400-78de-80b3-c47f112c5974/rotate-secret", `{"overlap_seconds":3600}`,
+		`{"endpoint_id":"019f60bb-3400-78de-80b3-c47f112c5974","secret":"whsec_x","previous_valid_until":"2026-07-14T14:06:10Z"}`, ""},
 	"GetWebhookEndpoint": {func(ctx context.Context, c *client.Client) (any, error) { return c.GetWebhookEndpoint(ctx, saleID) },
 		"GET /api/v1/webhook-endpoints/019f60bb-3400-78de-80b3-c47f112c5974", ``, endpoint, ""},
 	"ListWebhookEndpoints": {func(ctx context.Context, c *client.Client) (any, error) { return only(c.ListWebhookEndpoints(ctx)) },

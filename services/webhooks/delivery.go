@@ -25,6 +25,7 @@ type delivery struct {
 	Event      string        `json:"event"`
 	EndpointID uuid.UUID     `json:"endpoint_id"`
 	Status     string        `json:"status"`
+	Reason     *string       `json:"reason"`
 	Attempts   []attemptView `json:"attempts"`
 }
 
@@ -39,13 +40,13 @@ type attemptView struct {
 
 const (
 	pendingRows = `
-	select tenant_id, delivery_id, created_at, event_id, endpoint_id, name, '` + statusPending + `' as state from pending`
+	select tenant_id, delivery_id, created_at, event_id, endpoint_id, name, '` + statusPending + `' as state, null as reason from pending`
 
 	endedRows = `
-	select tenant_id, delivery_id, created_at, event_id, endpoint_id, name, state from deliveries`
+	select tenant_id, delivery_id, created_at, event_id, endpoint_id, name, state, reason from deliveries`
 
 	// deliveryColumns are what collectDeliveries reads, in its order.
-	deliveryColumns = `d.delivery_id, d.event_id, d.name, d.endpoint_id, d.state,
+	deliveryColumns = `d.delivery_id, d.event_id, d.name, d.endpoint_id, d.state, d.reason,
 	a.at, a.duration_ms, a.status_code, a.error, a.response_excerpt`
 )
 
@@ -56,7 +57,7 @@ func collectDeliveries(rows pgx.Rows, extra ...any) (list []delivery, err error)
 	var id [16]byte
 	var at *time.Time
 	var a attemptView
-	columns := []any{&d.ID, &id, &d.Event, &d.EndpointID, &d.Status, &at, &a.DurationMS, &a.StatusCode, &a.Error, &a.Excerpt}
+	columns := []any{&d.ID, &id, &d.Event, &d.EndpointID, &d.Status, &d.Reason, &at, &a.DurationMS, &a.StatusCode, &a.Error, &a.Excerpt}
 	_, err = pgx.ForEachRow(rows, append(columns, extra...), func() error {
 		if len(list) == 0 || list[len(list)-1].ID != d.ID {
 			d.EventID, d.Attempts = id, []attemptView{}
@@ -102,7 +103,7 @@ with d as (
 	where p.tenant_id = $1
 	union all` + endedRows + `
 	where tenant_id = $1 and delivery_id = $2 and created_at >= $3 and created_at < $4)
-select ` + deliveryColumns + `, e.name, e.body, p.url, p.secret, a.url, a.signature
+select ` + deliveryColumns + `, e.name, e.body, a.url, a.signature, p.url, ` + signingColumns + `
 from d
 join events e on e.tenant_id = d.tenant_id and e.event_id = d.event_id and e.created_at = d.created_at
 	and e.created_at >= $3 and e.created_at < $4
@@ -119,7 +120,7 @@ func (s *Service) delivery(ctx context.Context, tenant, id uuid.UUID) (deliveryD
 		return deliveryDetail{}, fmt.Errorf("read delivery %s: %w", id, postgres.Explain(err))
 	}
 	var r requestRow
-	found, err := collectDeliveries(rows, &r.event, &r.body, &r.url, &r.sealed, &r.sentTo, &r.signature)
+	found, err := collectDeliveries(rows, append([]any{&r.event, &r.body, &r.sentTo, &r.signature, &r.url}, r.sealed.columns()...)...)
 	switch {
 	case err != nil:
 		return deliveryDetail{}, fmt.Errorf("read delivery %s: %w", id, postgres.Explain(err))

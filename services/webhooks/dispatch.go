@@ -15,18 +15,23 @@ import (
 
 const (
 	claimWithin = 10 * time.Second
+	claimEvery  = 2 * time.Millisecond   // so that where much waits a claim finds more than one free slot
 	claimPause  = 250 * time.Millisecond // after a claim that failed
 	recordGrace = 5 * time.Second        // for the database to come back when the service stops
 )
 
-// dispatcher sends what is ready: it claims, waits for the commit, signs and posts,
-// once.
+// dispatcher sends what is ready: it claims, waits for the commit, signs and posts, once
+// for each claim.
 type dispatcher struct {
 	pool     *pgxpool.Pool
 	log      *zap.Logger
 	sealer   *sealer
 	sender   *sender
-	lanes    *lanes
+	paces    *paces
+	health   *health
+	lanes    *lanes // of first attempts
+	again    *lanes // of all others
+	retrier  retrier
 	recorder *recorder
 	sending  sync.WaitGroup // attempts, and transactions that may start some
 
@@ -36,7 +41,12 @@ type dispatcher struct {
 }
 
 func newDispatcher(deps service.Deps, sealer *sealer, sender *sender, concurrency int) *dispatcher {
-	d := &dispatcher{pool: deps.Pool, log: deps.Log, sealer: sealer, sender: sender, lanes: newLanes(concurrency)}
+	d := &dispatcher{
+		pool: deps.Pool, log: deps.Log, sealer: sealer, sender: sender,
+		paces: newPaces(deps.Now), health: newHealth(deps.Pool, deps.Log), retrier: retrier{backoff},
+	}
+	first, again := share(concurrency)
+	d.lanes, d.again = newLanes(first, d.paces), newLanes(again, d.paces)
 	d.recorder = &recorder{
 		pool: deps.Pool, log: deps.Log, attempts: make(chan attempt, concurrency),
 	}
@@ -55,13 +65,10 @@ func (d *dispatcher) run(ctx context.Context) error {
 	}()
 
 	d.setRunning(true)
-	for ctx.Err() == nil {
-		select {
-		case <-ctx.Done():
-		case <-d.lanes.ready:
-			d.dispatch(ctx)
-		}
-	}
+	var claiming sync.WaitGroup
+	claiming.Go(func() { d.serve(ctx, d.lanes, take) })
+	claiming.Go(func() { d.serve(ctx, d.again, takeAgain) })
+	claiming.Wait()
 	d.setRunning(false)
 	d.sending.Wait()
 	time.AfterFunc(recordGrace, giveUp)
@@ -74,6 +81,21 @@ func (d *dispatcher) run(ctx context.Context) error {
 	return nil
 }
 
+// serve claims and sends whenever the lanes have something to grant, until ctx ends. The
+// first claim after a rest is made at once.
+func (d *dispatcher) serve(ctx context.Context, lanes *lanes, take taker) {
+	var last time.Time
+	for ctx.Err() == nil {
+		select {
+		case <-ctx.Done():
+		case <-lanes.ready:
+			pause(ctx, claimEvery-time.Since(last))
+			d.dispatch(ctx, lanes, take)
+			last = time.Now()
+		}
+	}
+}
+
 func (d *dispatcher) setRunning(running bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -81,29 +103,29 @@ func (d *dispatcher) setRunning(running bool) {
 }
 
 // dispatch claims and starts to send as much as there are free slots for.
-func (d *dispatcher) dispatch(ctx context.Context) {
+func (d *dispatcher) dispatch(ctx context.Context, lanes *lanes, take taker) {
 	if err := d.releaseDoubtful(); err != nil {
 		d.log.Error("cannot put claimed deliveries back yet", zap.Error(err))
 		pause(ctx, claimPause)
-		d.lanes.signal()
+		lanes.signal()
 		return
 	}
-	grants := d.lanes.take()
+	grants := lanes.take()
 	if len(grants) == 0 {
 		return
 	}
 	token := uuid.New()
-	jobs, err := d.claim(grants, token)
+	jobs, err := d.claim(take, grants, token)
 	if err != nil {
 		d.log.Error("cannot claim deliveries yet", zap.Int("endpoints", len(grants)), zap.Error(err))
 		d.doubt(token)
 		pause(ctx, claimPause)
-		d.lanes.refuse(grants)
+		lanes.refuse(grants)
 		return
 	}
 	if ctx.Err() != nil { // the service stops, and nothing of this has been sent
 		d.putBack(jobs)
-		d.lanes.refuse(grants)
+		lanes.refuse(grants)
 		return
 	}
 	count := make(map[lane]int, len(grants))
@@ -117,13 +139,13 @@ func (d *dispatcher) dispatch(ctx context.Context) {
 			grants[i].since = at // what was ready before that has been claimed
 		}
 	}
-	d.lanes.settle(grants, count)
+	lanes.settle(grants, count)
 	d.start(ctx, jobs)
 }
 
 // claim takes deliveries under the token. Its outcome must be known even where the
 // service stops meanwhile, so that this does not interrupt it.
-func (d *dispatcher) claim(grants []grant, token uuid.UUID) ([]claimed, error) {
+func (d *dispatcher) claim(take taker, grants []grant, token uuid.UUID) ([]claimed, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), claimWithin)
 	defer cancel()
 	return take(ctx, d.pool, grants, token)
@@ -162,30 +184,46 @@ func (d *dispatcher) releaseDoubtful() error {
 func (d *dispatcher) start(ctx context.Context, jobs []claimed) {
 	var unsigned []claimed
 	for _, job := range jobs {
-		secret, err := d.sealer.open(job.endpoint, job.sealed)
+		signed, err := d.sealer.sign(job.endpoint, job.sealed, job.eventID, time.Now(), job.body)
 		if err != nil {
 			d.log.Error("cannot sign a delivery", zap.Stringer("tenant_id", job.tenant), zap.Stringer("delivery_id", job.id), zap.Error(err))
 			unsigned = append(unsigned, job)
 			continue
 		}
 		d.sending.Go(func() {
-			a := d.send(ctx, job, sign(secret, job.body))
+			a := d.send(ctx, job, signed)
+			d.paces.note(job.lane, a.outcome)
+			d.health.note(job, a.outcome)
 			d.recorder.attempts <- a
-			d.lanes.done([]lane{job.lane}) // whoever cannot be recorded holds up what comes next
+			d.done(job) // whoever cannot be recorded holds up what comes next
 		})
 	}
 	if len(unsigned) == 0 {
 		return
 	}
 	d.putBack(unsigned)
-	d.lanes.done(lanesOf(unsigned))
+	d.done(unsigned...)
 }
 
-func (d *dispatcher) send(ctx context.Context, job claimed, signature string) attempt {
+// done gives back the slots of the jobs.
+func (d *dispatcher) done(jobs ...claimed) {
+	var first, again []lane
+	for _, job := range jobs {
+		if job.attempts == 0 {
+			first = append(first, job.lane)
+		} else {
+			again = append(again, job.lane)
+		}
+	}
+	d.lanes.done(first)
+	d.again.done(again)
+}
+
+func (d *dispatcher) send(ctx context.Context, job claimed, signed signatures) attempt {
 	ctx, span := trace.Start(trace.Join(ctx, job.traceparent), "POST webhook")
 	defer span.End()
-	got := d.sender.send(ctx, request{URL: job.url, Event: job.name, Signature: signature, Body: job.body})
-	return attempt{claimed: job, outcome: got, signature: signature}
+	got := d.sender.send(ctx, compose(job.url, job.name, job.body, signed))
+	return attempt{claimed: job, outcome: got, signature: signed.text(), again: d.retrier.again(job, got)}
 }
 
 // putBack makes jobs ready again of which no byte was sent. Where that fails they

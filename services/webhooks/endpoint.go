@@ -15,13 +15,16 @@ import (
 
 // endpoint is where a tenant hears events, as the API shows it.
 type endpoint struct {
-	ID             uuid.UUID    `json:"endpoint_id"`
-	URL            string       `json:"url"`
-	Events         []string     `json:"events"`
-	Description    *string      `json:"description"`
-	Status         string       `json:"status"`
-	DisabledReason *string      `json:"disabled_reason"`
-	CreatedAt      openapi.Time `json:"created_at"`
+	ID               uuid.UUID    `json:"endpoint_id"`
+	URL              string       `json:"url"`
+	Events           []string     `json:"events"`
+	Description      *string      `json:"description"`
+	MaxAttempts      int          `json:"max_attempts"`
+	StandardWebhooks bool         `json:"standard_webhooks"`
+	Filter           *filter      `json:"filter"` // nil: it hears all that it chose
+	Status           string       `json:"status"`
+	DisabledReason   *string      `json:"disabled_reason"`
+	CreatedAt        openapi.Time `json:"created_at"`
 }
 
 // Whether an endpoint is sent anything.
@@ -31,15 +34,24 @@ const (
 )
 
 // endpointColumns are what scanEndpoint reads, in its order.
-const endpointColumns = `endpoint_id, url, events, description, disabled_reason, created_at`
+const endpointColumns = `endpoint_id, url, events, description, max_attempts, standard_webhooks, ` + filterColumns + `,
+	disabled_reason, created_at`
 
 func scanEndpoint(row pgx.CollectableRow) (e endpoint, err error) {
-	err = row.Scan(&e.ID, &e.URL, &e.Events, &e.Description, &e.DisabledReason, &e.CreatedAt.Time)
-	e.Status = statusEnabled
-	if e.DisabledReason != nil {
+	var f filter
+	columns := append([]any{&e.ID, &e.URL, &e.Events, &e.Description, &e.MaxAttempts, &e.StandardWebhooks}, f.columns()...)
+	err = row.Scan(append(columns, &e.DisabledReason, &e.CreatedAt.Time)...)
+	e.Filter = f.whole()
+	e.disable(e.DisabledReason)
+	return e, err
+}
+
+// disable gives the endpoint the status that follows from the reason, nil for none.
+func (e *endpoint) disable(reason *string) {
+	e.Status, e.DisabledReason = statusEnabled, reason
+	if reason != nil {
 		e.Status = statusDisabled
 	}
-	return e, err
 }
 
 // listEndpoints answers a page of the tenant's endpoints, newest first.
@@ -93,7 +105,7 @@ func (s *Service) getEndpoint(call *web.Call) (web.Answer, error) {
 	if err != nil {
 		return web.Answer{}, err
 	}
-	found, err := s.endpoint(call.Context(), call.Tenant(), id)
+	found, err := endpointIn(call.Context(), s.deps.Pool, call.Tenant(), id)
 	if err != nil {
 		return web.Answer{}, err
 	}
@@ -104,10 +116,15 @@ const getEndpointQuery = `
 select ` + endpointColumns + ` from endpoints
 where tenant_id = $1 and endpoint_id = $2 and deleted_at is null`
 
-// endpoint returns the tenant's endpoint of that id. One that was deleted, or is
+// querier is the pool, or a transaction on one of its connections.
+type querier interface {
+	Query(ctx context.Context, query string, args ...any) (pgx.Rows, error)
+}
+
+// endpointIn returns the tenant's endpoint of that id. One that was deleted, or is
 // another tenant's, is not found.
-func (s *Service) endpoint(ctx context.Context, tenant, id uuid.UUID) (endpoint, error) {
-	rows, err := s.deps.Pool.Query(ctx, getEndpointQuery, tenant, id)
+func endpointIn(ctx context.Context, db querier, tenant, id uuid.UUID) (endpoint, error) {
+	rows, err := db.Query(ctx, getEndpointQuery, tenant, id)
 	if err != nil {
 		return endpoint{}, fmt.Errorf("read endpoint %s: %w", id, postgres.Explain(err))
 	}

@@ -89,6 +89,19 @@ func TestARegistrationThatIsNotValidRecordsNothing(t *testing.T) {
 		`{"url":"file:///etc/passwd","events":["*"]}`,
 		`{"url":"https://example.com/","events":["*"],"descripton":"typo"}`,
 		fmt.Sprintf(`{"url":"https://example.com/","events":["*"],"description":%q}`, strings.Repeat("ã", 501)),
+		`{"url":"https://example.com/","events":["*"],"max_attempts":0}`,
+		`{"url":"https://example.com/","events":["*"],"max_attempts":21}`,
+		`{"url":"https://example.com/","events":["*"],"max_attempts":1.5}`,
+		`{"url":"https://example.com/","events":["*"],"standard_webhooks":"yes"}`,
+		`{"url":"https://example.com/","events":["*"],"filter":[]}`,
+		`{"url":"https://example.com/","events":["*"],"filter":{"partner_id":"01939f7a-0000-7000-8000-000000000001"}}`,
+		`{"url":"https://example.com/","events":["*"],"filter":{"partner_ids":[]}}`,
+		`{"url":"https://example.com/","events":["*"],"filter":{"partner_ids":["ana"]}}`,
+		`{"url":"https://example.com/","events":["*"],"filter":{"campaign_ids":"01939f7a-0000-7000-8000-000000000001"}}`,
+		`{"url":"https://example.com/","events":["*"],"filter":{"min_amount_brl":0}}`,
+		`{"url":"https://example.com/","events":["*"],"filter":{"min_amount_brl":"10"}}`,
+		`{"url":"https://example.com/","events":["*"],"filter":{"min_amount_brl":10.555}}`,
+		`{"url":"https://example.com/","events":["*"],"filter":{"min_amount_brl":1E1000000000}}`,
 	} {
 		a := k.ask(s, who, "POST", endpointsPath, body)
 		a.refused(400, "invalid_body")
@@ -116,6 +129,11 @@ func TestEndpointsNeedAKeyWithTheScope(t *testing.T) {
 	}{
 		{"POST", endpointsPath, reader},
 		{"DELETE", endpointsPath + "/" + id, reader},
+		{"PATCH", endpointsPath + "/" + id, reader},
+		{"POST", endpointsPath + "/" + id + "/rotate-secret", reader},
+		{"POST", endpointsPath + "/" + id + "/test", reader},
+		{"POST", endpointsPath + "/preview", reader},
+		{"POST", endpointsPath + "/verify-signature", writer},
 		{"GET", endpointsPath, writer},
 		{"GET", endpointsPath + "/" + id, writer},
 		{"GET", "/api/v1/webhook-deliveries", writer},
@@ -170,10 +188,14 @@ func TestADeletedEndpointIsGone(t *testing.T) {
 	who := k.member(uuid.New())
 	s := k.service(Config{SecretKey: testKey})
 	path := endpointsPath + "/" + k.register(s, who, "https://example.com/", "*").EndpointID
+	k.ask(s, who, "POST", path+"/rotate-secret", "{}").must(200, nil)
 	k.ask(s, who, "DELETE", path, "").must(204, nil)
 	k.ask(s, who, "DELETE", path, "").refused(404, "not_found")
 	k.ask(s, who, "GET", path, "").refused(404, "not_found")
-	if n := k.count("select count(*) from endpoints where secret is not null"); n != 0 {
+	k.ask(s, who, "PATCH", path, `{"status":"enabled"}`).refused(404, "not_found")
+	k.ask(s, who, "POST", path+"/rotate-secret", "{}").refused(404, "not_found")
+	k.ask(s, who, "POST", path+"/test", "{}").refused(404, "not_found")
+	if n := k.count("select count(*) from endpoints where secret is not null or previous_secret is not null"); n != 0 {
 		t.Error("its secret is still stored")
 	}
 	k.ask(s, who, "GET", endpointsPath+"/not-an-id", "").refused(400, "invalid_parameter")
@@ -186,9 +208,11 @@ func TestAnotherTenantsEndpointReadsLikeNone(t *testing.T) {
 	s := k.service(Config{SecretKey: testKey})
 	theirs := k.register(s, owner, "https://example.com/", "*").EndpointID
 	none := uuid.NewString()
-	for _, method := range []string{"GET", "DELETE"} {
-		a := k.ask(s, stranger, method, endpointsPath+"/"+theirs, "")
-		b := k.ask(s, stranger, method, endpointsPath+"/"+none, "")
+	for _, row := range []struct{ method, under, body string }{
+		{"GET", "", ""}, {"DELETE", "", ""}, {"PATCH", "", `{"status":"disabled"}`}, {"POST", "/rotate-secret", "{}"}, {"POST", "/test", "{}"},
+	} {
+		a := k.ask(s, stranger, row.method, endpointsPath+"/"+theirs+row.under, row.body)
+		b := k.ask(s, stranger, row.method, endpointsPath+"/"+none+row.under, row.body)
 		mustBeAlike(t, a, b)
 	}
 	var page wirePage
@@ -196,7 +220,15 @@ func TestAnotherTenantsEndpointReadsLikeNone(t *testing.T) {
 	if len(page.Data) != 0 {
 		t.Errorf("the stranger sees %v", page.Data)
 	}
-	k.ask(s, owner, "GET", endpointsPath+"/"+theirs, "").must(200, nil)
+	k.ask(s, stranger, "POST", endpointsPath+"/preview", `{"event":"partner.created"}`).must(200, &page)
+	if len(page.Endpoints) != 0 {
+		t.Errorf("the stranger previews %v", page.Endpoints)
+	}
+	var still wire
+	k.ask(s, owner, "GET", endpointsPath+"/"+theirs, "").must(200, &still)
+	if still.Status != "enabled" {
+		t.Error("the stranger has disabled it")
+	}
 }
 
 // mustBeAlike fails the test unless both are the same 404 but for the request id.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -28,8 +29,9 @@ func (s *Service) Consumers() []bus.Consumer {
 }
 
 // fanOut keeps the events, gives each its place in its tenant's feed, adds them to the
-// totals of their days, and makes one delivery for each endpoint that wants it. As soon as that is committed the
-// deliveries are on their way.
+// totals of their days, and makes one delivery for each endpoint that wants it; what an
+// endpoint's filter keeps away is skipped, and so is what an endpoint would get that is
+// disabled. As soon as that is committed the deliveries are on their way.
 func (s *Service) fanOut(ctx context.Context, tx *postgres.Tx, events []event.Sealed) error {
 	for _, e := range events {
 		if !slices.Contains(deliverable, e.Name) {
@@ -55,7 +57,13 @@ func (s *Service) fanOut(ctx context.Context, tx *postgres.Tx, events []event.Se
 	if err != nil {
 		return err
 	}
-	made := deliveriesOf(kept, listeners)
+	made, disabled, filtered := deliveriesOf(kept, listeners)
+	if err := insertSkipped(ctx, tx, disabled, reasonDisabled); err != nil {
+		return err
+	}
+	if err := insertSkipped(ctx, tx, filtered, reasonFilter); err != nil {
+		return err
+	}
 	if len(made) == 0 {
 		return nil
 	}
@@ -129,20 +137,45 @@ func keep(ctx context.Context, tx *postgres.Tx, events []event.Sealed) ([]event.
 	return slices.DeleteFunc(events, func(e event.Sealed) bool { return !fresh[e.ID] }), nil
 }
 
-// listener is an endpoint that is sent what it chose.
+// listener is an endpoint that is sent what it chose, unless it is disabled.
 type listener struct {
 	lane
 	choice
-	url    string
-	sealed []byte
+	filter
+	url      string
+	allowed  int // attempts of each delivery
+	disabled bool
+	sealed   sealedSecrets
+}
+
+// listenerColumns are what listener.columns takes, in its order.
+const listenerColumns = `tenant_id, endpoint_id, events, greatest(created_at, restored_at), url, max_attempts,
+	disabled_reason is not null, ` + filterColumns + `, ` + signingColumns
+
+func (l *listener) columns() []any {
+	own := []any{&l.tenant, &l.endpoint, &l.events, &l.since, &l.url, &l.allowed, &l.disabled}
+	return slices.Concat(own, l.filter.columns(), l.sealed.columns())
+}
+
+// refuses tells why the endpoint is not sent an event with the traits; "" if it is.
+func (l *listener) refuses(e event.Sealed, seen func() traits) string {
+	switch {
+	case !l.wants(e):
+		return reasonEvent
+	case l.filter.whole() != nil && !l.admits(seen()):
+		return reasonFilter
+	case l.disabled:
+		return reasonDisabled
+	}
+	return ""
 }
 
 const listenersQuery = `
-select tenant_id, endpoint_id, events, greatest(created_at, restored_at), url, secret from endpoints
-where tenant_id = any($1::uuid[]) and deleted_at is null and disabled_reason is null
+select ` + listenerColumns + ` from endpoints
+where tenant_id = any($1::uuid[]) and deleted_at is null
 order by tenant_id, endpoint_id`
 
-// listenersOf returns the enabled endpoints of each tenant.
+// listenersOf returns the endpoints of each tenant.
 func listenersOf(ctx context.Context, tx *postgres.Tx, tenants []uuid.UUID) (map[uuid.UUID][]listener, error) {
 	rows, err := tx.Query(ctx, listenersQuery, tenants)
 	if err != nil {
@@ -150,9 +183,9 @@ func listenersOf(ctx context.Context, tx *postgres.Tx, tenants []uuid.UUID) (map
 	}
 	listeners := map[uuid.UUID][]listener{}
 	var l listener
-	_, err = pgx.ForEachRow(rows, []any{&l.tenant, &l.endpoint, &l.events, &l.since, &l.url, &l.sealed}, func() error {
+	_, err = pgx.ForEachRow(rows, l.columns(), func() error {
 		listeners[l.tenant] = append(listeners[l.tenant], l)
-		l.events, l.sealed = nil, nil // the next row gets slices of its own
+		l = listener{} // the next row gets slices of its own
 		return nil
 	})
 	if err != nil {
@@ -161,39 +194,77 @@ func listenersOf(ctx context.Context, tx *postgres.Tx, tenants []uuid.UUID) (map
 	return listeners, nil
 }
 
-// deliveriesOf makes one for each event and each of its tenant's endpoints that wants it.
-func deliveriesOf(events []event.Sealed, listeners map[uuid.UUID][]listener) []claimed {
-	var made []claimed
+// deliveriesOf makes one for each event and each of its tenant's endpoints that wants it,
+// and tells apart those that are skipped.
+func deliveriesOf(events []event.Sealed, listeners map[uuid.UUID][]listener) (made, disabled, filtered []claimed) {
 	for _, e := range events {
+		seen := sync.OnceValue(func() traits { return traitsOf(e.Body) }) // only for who has a filter
 		for _, l := range listeners[e.TenantID] {
-			if l.wants(e) {
-				made = append(made, claimed{
-					lane: l.lane, id: deliveryIDOf(e.CreatedAt, e.ID, l.endpoint), createdAt: e.CreatedAt,
-					eventID: e.ID, name: e.Name, body: e.Body, traceparent: e.Traceparent, url: l.url, sealed: l.sealed,
-				})
+			reason := l.refuses(e, seen)
+			if reason == reasonEvent {
+				continue
+			}
+			d := claimed{
+				lane: l.lane, id: deliveryIDOf(e.CreatedAt, e.ID, l.endpoint), createdAt: e.CreatedAt, eventID: e.ID,
+				name: e.Name, body: e.Body, traceparent: e.Traceparent, url: l.url, sealed: l.sealed, allowed: l.allowed,
+			}
+			switch reason {
+			case reasonFilter:
+				filtered = append(filtered, d)
+			case reasonDisabled:
+				disabled = append(disabled, d)
+			default:
+				made = append(made, d)
 			}
 		}
 	}
-	return made
+	return made, disabled, filtered
 }
 
 const deliverStatement = `
-insert into pending (tenant_id, endpoint_id, delivery_id, created_at, event_id, name, claim, claimed_at)
-select tenant_id, endpoint_id, delivery_id, created_at, event_id, name, claim, case when claim is not null then clock_timestamp() end
-from unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::timestamptz[], $5::uuid[], $6::text[], $7::uuid[])
-	as made (tenant_id, endpoint_id, delivery_id, created_at, event_id, name, claim)`
+insert into pending (tenant_id, endpoint_id, delivery_id, created_at, event_id, name, claim, allowed, claimed_at)
+select tenant_id, endpoint_id, delivery_id, created_at, event_id, name, claim, allowed, case when claim is not null then clock_timestamp() end
+from unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::timestamptz[], $5::uuid[], $6::text[], $7::uuid[], $8::smallint[])
+	as made (tenant_id, endpoint_id, delivery_id, created_at, event_id, name, claim, allowed)`
 
 // insertPending stores deliveries, with the claims of those that are held.
 func insertPending(ctx context.Context, tx *postgres.Tx, made []claimed) error {
-	n := len(made)
-	tenants, endpoints, ids := make([]uuid.UUID, n), make([]uuid.UUID, n), make([]uuid.UUID, n)
-	created, events, names, claims := make([]time.Time, n), make([][16]byte, n), make([]string, n), make([]uuid.NullUUID, n)
+	claims, allowed := make([]uuid.NullUUID, len(made)), make([]int16, len(made))
 	for i, d := range made {
-		tenants[i], endpoints[i], ids[i], created[i], events[i], names[i] = d.tenant, d.endpoint, d.id, d.createdAt, d.eventID, d.name
-		claims[i] = uuid.NullUUID{UUID: d.claim, Valid: d.claim != uuid.Nil}
+		claims[i], allowed[i] = uuid.NullUUID{UUID: d.claim, Valid: d.claim != uuid.Nil}, int16(d.allowed)
 	}
-	if _, err := tx.Exec(ctx, deliverStatement, tenants, endpoints, ids, created, events, names, claims); err != nil {
+	if _, err := tx.Exec(ctx, deliverStatement, append(identities(made), claims, allowed)...); err != nil {
 		return fmt.Errorf("make deliveries: %w", err)
 	}
+	return nil
+}
+
+// identities are the columns of what is known of deliveries from the beginning: tenants,
+// endpoints, deliveries, the times, ids and names of the events.
+func identities(list []claimed) []any {
+	n := len(list)
+	tenants, endpoints, ids := make([]uuid.UUID, n), make([]uuid.UUID, n), make([]uuid.UUID, n)
+	created, events, names := make([]time.Time, n), make([][16]byte, n), make([]string, n)
+	for i, d := range list {
+		tenants[i], endpoints[i], ids[i], created[i], events[i], names[i] = d.tenant, d.endpoint, d.id, d.createdAt, d.eventID, d.name
+	}
+	return []any{tenants, endpoints, ids, created, events, names}
+}
+
+const skippedStatement = `
+insert into deliveries (tenant_id, delivery_id, created_at, event_id, endpoint_id, name, state, reason)
+select tenant_id, delivery_id, created_at, event_id, endpoint_id, name, 'skipped', $7
+from unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::timestamptz[], $5::uuid[], $6::text[])
+	as made (tenant_id, endpoint_id, delivery_id, created_at, event_id, name)`
+
+// insertSkipped stores deliveries that are never sent by themselves, and why.
+func insertSkipped(ctx context.Context, tx *postgres.Tx, skipped []claimed, reason string) error {
+	if len(skipped) == 0 {
+		return nil
+	}
+	if _, err := tx.Exec(ctx, skippedStatement, append(identities(skipped), reason)...); err != nil {
+		return fmt.Errorf("skip deliveries: %w", err)
+	}
+	tx.AfterCommit(func() { countEnded(stateSkipped, len(skipped)) })
 	return nil
 }

@@ -58,7 +58,7 @@ func (d *dispatcher) sendHeld(held []claimed) {
 		d.start(context.Background(), held)
 	} else {
 		d.putBack(held)
-		d.lanes.done(lanesOf(held))
+		d.done(held...)
 	}
 }
 
@@ -69,14 +69,6 @@ func (d *dispatcher) letGo(token uuid.UUID, held []claimed) {
 		return
 	}
 	d.doubt(token)
-	d.lanes.done(lanesOf(held))
+	d.done(held...)
 	d.lanes.signal()
-}
-
-func lanesOf(jobs []claimed) []lane {
-	list := make([]lane, len(jobs))
-	for i, job := range jobs {
-		list[i] = job.lane
-	}
-	return list
 }

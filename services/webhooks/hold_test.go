@@ -172,7 +172,7 @@ func TestWhatIsCommittedDuringAStopIsPutBackUnsent(t *testing.T) {
 
 func TestADeliveryDoesNotOvertakeWhatWaitsForItsEndpoint(t *testing.T) {
 	t.Parallel()
-	l := newLanes(512)
+	l := newLanesOf(512)
 	only := someLanes(uuid.New(), 1)[0]
 	if !l.reserve(only) {
 		t.Error("a free lane got no slot")

@@ -48,7 +48,12 @@ func TestFailuresBeforeAResponse(t *testing.T) {
 		},
 		"half a response head": answering("HTTP/1.1 200 OK\r\nContent-Le"),
 		"another protocol":     answering("SSH-2.0-OpenSSH_9.9\r\n"),
-		"a head without end":   answering("HTTP/1.1 200 OK\r\n" + strings.Repeat("X-Filler: aaaaaaaaaaaaaaaaaaaa\r\n", 1000) + "\r\n"),
+		"HTTP/2 and nothing else": func(_ *receiver, conn net.Conn) {
+			_, _ = conn.Read(make([]byte, 1))
+			_, _ = io.WriteString(conn, "\x00\x00\x00\x04\x00\x00\x00\x00\x00") // its settings
+		},
+		"a flood of early hints": answering(strings.Repeat("HTTP/1.1 103 Early Hints\r\n\r\n", 10_000)),
+		"a head without end":     answering("HTTP/1.1 200 OK\r\n" + strings.Repeat("X-Filler: aaaaaaaaaaaaaaaaaaaa\r\n", 1000) + "\r\n"),
 	} {
 		t.Run(name+" is reset", func(t *testing.T) {
 			r := receive(t, answer)
@@ -64,6 +69,10 @@ func TestAReceiverThatHangsIsCutAtTheTimeout(t *testing.T) {
 	for name, answer := range map[string]func(*receiver, net.Conn){
 		"and does not read": func(_ *receiver, conn net.Conn) {
 			_, _ = conn.Read(make([]byte, 1))
+			hold(conn)
+		},
+		"before its head": func(r *receiver, conn net.Conn) {
+			r.readRequest(bufio.NewReader(conn))
 			hold(conn)
 		},
 		"in the middle of its head": func(r *receiver, conn net.Conn) {
@@ -117,6 +126,38 @@ func TestADripOfABodyIsCutButDelivered(t *testing.T) {
 	}
 	if elapsed := time.Since(began); elapsed > 10*impatient {
 		t.Errorf("held up for %s", elapsed)
+	}
+}
+
+func TestABodyOfOneByteAtATimeIsCutButDelivered(t *testing.T) {
+	r := receive(t, func(r *receiver, conn net.Conn) {
+		answering("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n")(r, conn)
+		tick := time.NewTicker(impatient / 10)
+		defer tick.Stop()
+		for range 1000 {
+			<-tick.C
+			if _, err := io.WriteString(conn, "a"); err != nil {
+				return
+			}
+		}
+	})
+	began := time.Now()
+	got := sendTo(t, impatient, "http://"+r.addr)
+	mustBeDelivered(t, got, 200)
+	if elapsed := time.Since(began); got.Excerpt == "" || len(got.Excerpt) > 100 || elapsed > 10*impatient {
+		t.Errorf("after %s the excerpt is %q", elapsed, got.Excerpt)
+	}
+}
+
+func TestAConnectionThatBreaksInTheBodyHasDelivered(t *testing.T) {
+	r := receive(t, func(r *receiver, conn net.Conn) {
+		answering("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nhalf")(r, conn)
+		_ = conn.(*net.TCPConn).SetLinger(0)
+	})
+	got := sendTo(t, patient, "http://"+r.addr)
+	mustBeDelivered(t, got, 200)
+	if r.requests.Load() != 1 {
+		t.Errorf("%d requests arrived", r.requests.Load())
 	}
 }
 

@@ -1,11 +1,13 @@
 package webhooks
 
 import (
+	"bufio"
 	"math/rand/v2"
 	"net/http"
 	"os"
 	"os/exec"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -21,6 +23,7 @@ type process struct {
 	dead chan struct{}
 }
 
+// startWorker returns when the worker takes deliveries.
 func startWorker(t *testing.T, url string) *process {
 	t.Helper()
 	program, err := os.Executable()
@@ -30,6 +33,10 @@ func startWorker(t *testing.T, url string) *process {
 	p := &process{cmd: exec.Command(program), dead: make(chan struct{})}
 	p.cmd.Env = append(os.Environ(), workerVariable+"="+url)
 	p.cmd.Stderr = os.Stderr
+	out, err := p.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -38,6 +45,9 @@ func startWorker(t *testing.T, url string) *process {
 		_ = p.cmd.Wait() // it is killed
 	}()
 	t.Cleanup(p.kill)
+	if line, err := bufio.NewReader(out).ReadString('\n'); line != workerReady {
+		t.Fatalf("the worker says %q: %v", line, err)
+	}
 	return p
 }
 
@@ -47,30 +57,33 @@ func (p *process) kill() {
 	<-p.dead
 }
 
-// trigger kills a worker at the request after so many others, before or after that is
+// terminate asks the worker to stop, as an operator does.
+func (p *process) terminate() { _ = p.cmd.Process.Signal(syscall.SIGTERM) } // it may be dead already
+
+// trigger strikes a worker at the request after so many others, before or after that is
 // answered.
 type trigger struct {
 	mu     sync.Mutex
-	victim *process
+	strike func()
 	others int
 	before bool
-	killed chan struct{}
+	struck chan struct{}
 }
 
-func (g *trigger) arm(victim *process, others int, before bool) (killed <-chan struct{}) {
+func (g *trigger) arm(strike func(), others int, before bool) (struck <-chan struct{}) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.victim, g.others, g.before, g.killed = victim, others, before, make(chan struct{})
-	return g.killed
+	g.strike, g.others, g.before, g.struck = strike, others, before, make(chan struct{})
+	return g.struck
 }
 
 func (g *trigger) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	g.mu.Lock()
-	victim, before, killed := g.victim, g.before, g.killed
+	strike, before, struck := g.strike, g.before, g.struck
 	g.others--
-	fire := victim != nil && g.others < 0
+	fire := strike != nil && g.others < 0
 	if fire {
-		g.victim = nil
+		g.strike = nil
 	}
 	g.mu.Unlock()
 	if !fire {
@@ -80,8 +93,8 @@ func (g *trigger) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusOK)
 		_ = http.NewResponseController(w).Flush() // its worker may be gone
 	}
-	victim.kill()
-	close(killed)
+	strike()
+	close(struck)
 }
 
 // TestNothingIsPostedTwiceHoweverOftenItsWorkerIsKilled kills a real process twenty
@@ -106,7 +119,7 @@ func TestNothingIsPostedTwiceHoweverOftenItsWorkerIsKilled(t *testing.T) {
 		}
 		worker := startWorker(t, k.url)
 		select {
-		case <-guillotine.arm(worker, rand.IntN(perKill/2), before):
+		case <-guillotine.arm(worker.kill, rand.IntN(perKill/2), before):
 		case <-time.After(soon):
 			t.Fatal("the worker sends nothing")
 		}

@@ -1,43 +1,68 @@
 package webhooks
 
 import (
+	"bytes"
+	"cmp"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/google/uuid"
 )
 
+// bounds are how many attempts may be in flight on this worker.
+type bounds struct{ total, perTenant, perEndpoint int }
+
 const (
-	perEndpoint = 32  // attempts in flight to one endpoint at most
-	perTenant   = 128 // attempts in flight of one tenant at most
+	// perEndpoint is the most that is in flight to one endpoint, and perTenant of one
+	// tenant. What is attempted again has its own part of both, so that however much that
+	// is, first attempts never wait for it.
+	perEndpoint, perTenant           = 28, 112
+	againPerEndpoint, againPerTenant = 4, 16
+	// againPart is the part of all slots that is for what is attempted again.
+	againPart = 8
 )
+
+// share divides so many slots, two at least, between first attempts and all others.
+func share(concurrency int) (first, again bounds) {
+	others := max(1, concurrency/againPart)
+	return bounds{concurrency - others, perTenant, perEndpoint}, bounds{others, againPerTenant, againPerEndpoint}
+}
 
 // lane is the way to one endpoint.
 type lane struct{ tenant, endpoint uuid.UUID }
 
+func (l lane) compare(other lane) int {
+	return cmp.Or(bytes.Compare(l.tenant[:], other.tenant[:]), bytes.Compare(l.endpoint[:], other.endpoint[:]))
+}
+
 // lanes hands out the slots in which deliveries are sent, so that a receiver that
 // hangs delays only itself. It is safe for concurrent use.
 //
-// A lane is woken when it may have something to send, and then waits in a queue until
-// it is granted slots. Nobody is granted more than half of what is left, neither a
-// tenant of all slots nor an endpoint of its tenant's: however many hang, whoever has
-// nothing in flight still finds a slot until the very last is gone.
+// A lane is woken when it may have something to send, and then waits in its tenant's
+// queue until it is granted slots. The tenants take turns, and so do the lanes of each
+// at its tenant's. Nobody is granted more than half of what is left, neither a tenant of
+// all slots nor an endpoint of its tenant's: however many hang, whoever has nothing in
+// flight still finds a slot until the very last is gone, and where all tenants have much
+// to send all come to hold the same.
 type lanes struct {
-	total int
+	bounds
+	paces *paces
 	ready chan struct{} // has an element when there may be something to grant
 
 	mu      sync.Mutex
 	used    int
 	tenants map[uuid.UUID]int // slots in use of each tenant
 	held    map[lane]int      // slots in use of each lane
-	queue   []lane
+	turns   []uuid.UUID       // the tenants that have lanes in their queues
+	queues  map[uuid.UUID][]lane
 	since   map[lane]time.Time // of every queued lane: no event that waits there is older
 }
 
-func newLanes(total int) *lanes {
+func newLanes(most bounds, paces *paces) *lanes {
 	return &lanes{
-		total: total, ready: make(chan struct{}, 1),
-		tenants: map[uuid.UUID]int{}, held: map[lane]int{}, since: map[lane]time.Time{},
+		bounds: most, paces: paces, ready: make(chan struct{}, 1),
+		tenants: map[uuid.UUID]int{}, held: map[lane]int{}, queues: map[uuid.UUID][]lane{}, since: map[lane]time.Time{},
 	}
 }
 
@@ -64,7 +89,10 @@ func (l *lanes) wake(waiting map[lane]time.Time) {
 func (l *lanes) enqueue(lane lane, since time.Time) {
 	known, queued := l.since[lane]
 	if !queued {
-		l.queue = append(l.queue, lane)
+		if len(l.queues[lane.tenant]) == 0 {
+			l.turns = append(l.turns, lane.tenant)
+		}
+		l.queues[lane.tenant] = append(l.queues[lane.tenant], lane)
 	}
 	if !queued || since.Before(known) {
 		l.since[lane] = since
@@ -78,29 +106,52 @@ func (l *lanes) signal() {
 	}
 }
 
-// take grants free slots to the lanes that have waited longest. A lane that is granted
-// some leaves the queue; settle brings it back if there may be more.
+// take grants free slots to the tenants in turn, at each turn to the lane that has waited
+// longest. A lane that is granted some leaves the queue; settle brings it back if there
+// may be more.
 func (l *lanes) take() []grant {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var grants []grant
-	waiting := l.queue[:0]
-	for i, lane := range l.queue {
-		if l.used == l.total {
-			waiting = append(waiting, l.queue[i:]...)
-			break
+	for before := -1; before < len(grants); {
+		before = len(grants)
+		for range len(l.turns) {
+			if l.used == l.total {
+				return grants
+			}
+			tenant := l.turns[0]
+			l.turns = l.turns[1:]
+			if g, ok := l.grant(tenant); ok {
+				grants = append(grants, g)
+			}
+			if len(l.queues[tenant]) > 0 {
+				l.turns = append(l.turns, tenant)
+			}
 		}
+	}
+	return grants
+}
+
+// grant gives slots to the first lane of the tenant's queue that may have some.
+func (l *lanes) grant(tenant uuid.UUID) (grant, bool) {
+	if l.shareOf(tenant) == 0 {
+		return grant{}, false // none of its lanes may
+	}
+	queue := l.queues[tenant]
+	for i, lane := range queue {
 		slots := l.slotsFor(lane)
 		if slots == 0 {
-			waiting = append(waiting, lane)
 			continue
 		}
-		grants = append(grants, grant{lane, slots, l.since[lane]})
+		if l.queues[tenant] = slices.Delete(queue, i, i+1); len(queue) == 1 {
+			delete(l.queues, tenant)
+		}
+		g := grant{lane, slots, l.since[lane]}
 		delete(l.since, lane)
 		l.use(lane, slots)
+		return g, true
 	}
-	l.queue = waiting
-	return grants
+	return grant{}, false
 }
 
 // reserve takes one slot for a delivery that is about to be made. It gets none where the
@@ -115,10 +166,26 @@ func (l *lanes) reserve(lane lane) bool {
 	return true
 }
 
-// slotsFor is how many more slots a lane may take now.
+// shareOf is how many more slots a tenant may take now.
+func (l *lanes) shareOf(tenant uuid.UUID) int {
+	return room(l.tenants[tenant], l.perTenant, l.total-l.used)
+}
+
+// slotsFor is how many more slots a lane may take now. Where other lanes of its tenant
+// have something in flight or to send, it leaves them a quarter of what the tenant may have.
 func (l *lanes) slotsFor(lane lane) int {
-	share := room(l.tenants[lane.tenant], perTenant, l.total-l.used)
-	return min(share, room(l.held[lane], perEndpoint, perTenant-l.tenants[lane.tenant]))
+	held, ofTenant := l.held[lane], l.tenants[lane.tenant]
+	share := l.shareOf(lane.tenant)
+	most := l.paces.most(lane, l.perEndpoint)
+	others := len(l.queues[lane.tenant])
+	if _, queued := l.since[lane]; queued {
+		others--
+	}
+	if others > 0 || ofTenant > held {
+		all := ofTenant + share
+		most = min(most, max(1, all-(all+3)/4))
+	}
+	return min(share, room(held, most, l.perTenant-ofTenant))
 }
 
 // room is how many more slots one may take who holds some: up to most in all, and no
@@ -172,7 +239,7 @@ func (l *lanes) done(finished []lane) {
 	for _, lane := range finished {
 		l.use(lane, -1)
 	}
-	if len(l.queue) > 0 {
+	if len(l.turns) > 0 {
 		l.signal()
 	}
 }

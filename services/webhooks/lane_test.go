@@ -10,18 +10,18 @@ import (
 
 func TestALaneGetsNoMoreThanItsSlotsAndATenantNoMoreThanIts(t *testing.T) {
 	t.Parallel()
-	l := newLanes(512)
+	l := newLanesOf(512)
 	tenant, other := uuid.New(), uuid.New()
 	grants := wakeAndTake(l, someLanes(tenant, 20))
 	sum := 0
 	for _, g := range grants {
-		if g.slots > 32 {
+		if g.slots > perEndpoint {
 			t.Errorf("a lane got %d slots", g.slots)
 		}
 		sum += g.slots
 	}
-	if sum != 128 {
-		t.Errorf("the tenant got %d slots, want 128", sum)
+	if sum != perTenant {
+		t.Errorf("the tenant got %d slots, want %d", sum, perTenant)
 	}
 	if more := l.take(); len(more) != 0 {
 		t.Errorf("a tenant that holds all of its slots got %v", more)
@@ -33,7 +33,7 @@ func TestALaneGetsNoMoreThanItsSlotsAndATenantNoMoreThanIts(t *testing.T) {
 
 func TestHoweverManyHangANewcomerFindsASlot(t *testing.T) {
 	t.Parallel()
-	l := newLanes(512)
+	l := newLanesOf(512)
 	tenant := uuid.New()
 	for i, newcomer := range someLanes(tenant, 8) {
 		grants := wakeAndTake(l, []lane{newcomer})
@@ -52,7 +52,7 @@ func TestHoweverManyHangANewcomerFindsASlot(t *testing.T) {
 
 func TestWhoHasWaitedLongestIsServedFirst(t *testing.T) {
 	t.Parallel()
-	l := newLanes(2)
+	l := newLanesOf(2)
 	list := someLanes(uuid.New(), 2)
 	list = append(list, someLanes(uuid.New(), 1)...)
 	var served []lane
@@ -86,7 +86,7 @@ func TestWhoHasWaitedLongestIsServedFirst(t *testing.T) {
 
 func TestSlotsThatNothingWasClaimedForComeBack(t *testing.T) {
 	t.Parallel()
-	l := newLanes(512)
+	l := newLanesOf(512)
 	only := someLanes(uuid.New(), 1)
 	for range 100 {
 		grants := wakeAndTake(l, only)
@@ -107,7 +107,7 @@ func TestSlotsThatNothingWasClaimedForComeBack(t *testing.T) {
 
 func TestALaneRemembersTheOldestEventThatItWasWokenFor(t *testing.T) {
 	t.Parallel()
-	l := newLanes(512)
+	l := newLanesOf(512)
 	only := someLanes(uuid.New(), 1)[0]
 	now := time.Now()
 	for _, age := range []time.Duration{time.Minute, time.Hour, time.Second} {
@@ -123,6 +123,11 @@ func TestALaneRemembersTheOldestEventThatItWasWokenFor(t *testing.T) {
 	if again := l.take(); len(again) != 1 || !again[0].since.Equal(now.Add(-time.Hour)) {
 		t.Errorf("a lane that may have more from then got %v", again)
 	}
+}
+
+// newLanesOf are so many slots with the usual bounds.
+func newLanesOf(total int) *lanes {
+	return newLanes(bounds{total, perTenant, perEndpoint}, newPaces(time.Now))
 }
 
 func someLanes(tenant uuid.UUID, n int) []lane {

@@ -15,7 +15,8 @@ import (
 
 const (
 	recordAtOnce = 512
-	recordWithin = 10 * time.Second // a statement that takes longer has failed
+	recordEvery  = 5 * time.Millisecond // so that a busy worker needs few commits
+	recordWithin = 10 * time.Second     // a statement that takes longer has failed
 	recordPause  = 100 * time.Millisecond
 )
 
@@ -24,8 +25,10 @@ type attempt struct {
 	claimed
 	outcome
 	signature string
+	again     time.Duration // after which it is attempted again; 0: this was the last attempt
 }
 
+// state is what the delivery came to if this was the last attempt.
 func (a attempt) state() string {
 	if a.Delivered {
 		return stateDelivered
@@ -33,8 +36,8 @@ func (a attempt) state() string {
 	return stateFailed
 }
 
-// recorder writes down what came of attempts, in groups: while one statement is under
-// way the next group gathers.
+// recorder writes down what came of attempts, in groups: each gathers for a moment, and
+// while the statement before is under way.
 type recorder struct {
 	pool     *pgxpool.Pool
 	log      *zap.Logger
@@ -51,9 +54,11 @@ func (r *recorder) run(ctx context.Context) {
 	}
 }
 
-// gather adds what is there already to first.
+// gather adds what comes within a moment of first.
 func (r *recorder) gather(first attempt) []attempt {
 	batch := []attempt{first}
+	moment := time.NewTimer(recordEvery)
+	defer moment.Stop()
 	for len(batch) < recordAtOnce {
 		select {
 		case a, ok := <-r.attempts:
@@ -61,7 +66,7 @@ func (r *recorder) gather(first attempt) []attempt {
 				return batch
 			}
 			batch = append(batch, a)
-		default:
+		case <-moment.C:
 			return batch
 		}
 	}
@@ -94,14 +99,22 @@ func (r *recorder) record(ctx context.Context, batch []attempt) {
 	}
 }
 
-// An outcome counts only under the claim that it came of.
+// An outcome counts only under the claim that it came of. What is to be attempted again
+// stays, and is due so many milliseconds after its outcome was recorded.
 const recordStatement = `
 with told as (
 	select * from ` + toldRows + `),
+postponed as (
+	update pending p set claim = null, claimed_at = null, attempts = p.attempts + 1,
+		due_at = now() + told.again_ms * interval '1 ms'
+	from told
+	where told.again_ms > 0 and p.tenant_id = told.tenant_id and p.endpoint_id = told.endpoint_id
+		and p.delivery_id = told.delivery_id and p.claim = told.claim
+	returning told.*),
 ended as (
 	delete from pending p using told
-	where p.tenant_id = told.tenant_id and p.endpoint_id = told.endpoint_id and p.delivery_id = told.delivery_id
-		and p.claim = told.claim
+	where told.again_ms = 0 and p.tenant_id = told.tenant_id and p.endpoint_id = told.endpoint_id
+		and p.delivery_id = told.delivery_id and p.claim = told.claim
 	returning told.*, p.event_id, p.name),
 kept as (
 	insert into deliveries (tenant_id, delivery_id, created_at, event_id, endpoint_id, name, state)
@@ -111,11 +124,15 @@ noted as (
 		status_code, error, response_excerpt, url, signature)
 	select tenant_id, delivery_id, created_at, claim, at, duration_ms,
 		nullif(status_code, 0), nullif(error, ''), nullif(response_excerpt, ''), url, signature
-	from ended)
-select count(*) from ended`
+	from (select ` + toldColumns + ` from ended union all select ` + toldColumns + ` from postponed) made
+	returning 1)
+select count(*) from noted`
 
-// Where the lease ran out meanwhile, the delivery is unknown until its own worker tells.
-// That worker is known by the attempt, which was noted under its claim when it was given up.
+// Where the lease ran out meanwhile, the delivery is unknown until its own worker tells, or
+// waits to be sent again, which it need not be if it has arrived. That worker is known by
+// the attempt, which was noted under its claim when it was given up. A delivery that is
+// to be attempted again is not ended by a failure, one that somebody has had sent again
+// is sent all the same, and one stays unknown while another attempt at it is.
 const recordLateStatement = `
 with told as (
 	select * from ` + toldRows + `),
@@ -125,23 +142,38 @@ noted as (
 	from told
 	where a.tenant_id = told.tenant_id and a.delivery_id = told.delivery_id and a.created_at = told.created_at
 		and a.claim = told.claim and a.duration_ms is null
-	returning told.*)
+	returning told.*),
+arrived as (
+	delete from pending p using noted
+	where noted.state = 'delivered' and p.tenant_id = noted.tenant_id and p.endpoint_id = noted.endpoint_id
+		and p.delivery_id = noted.delivery_id and p.claim is null and p.due_at is not null
+	returning p.*),
+kept as (
+	insert into deliveries (tenant_id, delivery_id, created_at, event_id, endpoint_id, name, state)
+	select tenant_id, delivery_id, created_at, event_id, endpoint_id, name, 'delivered' from arrived)
 update deliveries d set state = noted.state
 from noted
 where d.tenant_id = noted.tenant_id and d.delivery_id = noted.delivery_id and d.created_at = noted.created_at
-	and d.state = 'unknown'`
+	and d.state = 'unknown' and noted.again_ms = 0
+	and (noted.state = 'delivered' or not exists (select from attempts other
+		where other.tenant_id = d.tenant_id and other.delivery_id = d.delivery_id and other.created_at = d.created_at
+			and other.claim <> noted.claim and other.duration_ms is null))`
 
-const toldRows = `unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::timestamptz[], $5::uuid[], $6::text[], $7::timestamptz[], $8::integer[],
-		$9::smallint[], $10::text[], $11::text[], $12::text[], $13::text[])
-		as told (tenant_id, endpoint_id, delivery_id, created_at, claim, state, at, duration_ms,
-			status_code, error, response_excerpt, url, signature)`
+const (
+	toldColumns = `tenant_id, endpoint_id, delivery_id, created_at, claim, state, at, duration_ms,
+			status_code, error, response_excerpt, url, signature`
+
+	toldRows = `unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::timestamptz[], $5::uuid[], $6::text[], $7::timestamptz[], $8::integer[],
+		$9::smallint[], $10::text[], $11::text[], $12::text[], $13::text[], $14::integer[])
+		as told (` + toldColumns + `, again_ms)`
+)
 
 func (r *recorder) write(batch []attempt) error {
 	var (
 		tenants, endpoints, ids, claims            []uuid.UUID
 		created, at                                []time.Time
 		states, errors, excerpts, urls, signatures []string
-		durations                                  []int64
+		durations, again                           []int64
 		statuses                                   []int16
 	)
 	for _, a := range batch {
@@ -150,8 +182,9 @@ func (r *recorder) write(batch []attempt) error {
 		states, errors, excerpts = append(states, a.state()), append(errors, string(a.Error)), append(excerpts, a.Excerpt)
 		urls, signatures = append(urls, a.url), append(signatures, a.signature)
 		durations, statuses = append(durations, a.Duration.Milliseconds()), append(statuses, int16(a.StatusCode))
+		again = append(again, int64((a.again+time.Millisecond-1)/time.Millisecond))
 	}
-	told := []any{tenants, endpoints, ids, created, claims, states, at, durations, statuses, errors, excerpts, urls, signatures}
+	told := []any{tenants, endpoints, ids, created, claims, states, at, durations, statuses, errors, excerpts, urls, signatures, again}
 	ctx, cancel := context.WithTimeout(context.Background(), recordWithin)
 	defer cancel()
 	ended, err := runPlanned(ctx, r.pool, pgx.RowTo[int], recordStatement, told...)
@@ -170,12 +203,17 @@ func (r *recorder) write(batch []attempt) error {
 // tell is the one line of an attempt for the log. It names nothing that the tenant
 // keeps to itself: no body, no secret, no path or query of the URL.
 func (r *recorder) tell(a attempt) {
-	deliveriesEnded.WithLabelValues(a.state()).Inc()
+	if a.again > 0 {
+		attemptsPostponed.Inc()
+	} else {
+		countEnded(a.state(), 1)
+	}
 	attemptSeconds.Observe(a.Duration.Seconds())
 	if line := r.log.Check(zap.InfoLevel, "webhook "+a.state()); line != nil {
 		line.Write(zap.Stringer("tenant_id", a.tenant), zap.Stringer("event_id", a.eventID), zap.String("event", a.name),
 			zap.Stringer("endpoint_id", a.endpoint), zap.Stringer("delivery_id", a.id), zap.Duration("took", a.Duration),
-			zap.Int("status_code", a.StatusCode), zap.String("error", string(a.Error)), zap.NamedError("cause", a.Cause))
+			zap.Int("status_code", a.StatusCode), zap.String("error", string(a.Error)), zap.NamedError("cause", a.Cause),
+			zap.Int("attempt", a.attempts+1), zap.Duration("again_after", a.again))
 	}
 }
 

@@ -19,9 +19,28 @@ const maxEndpoints = 50
 
 // registration is what a tenant asks for.
 type registration struct {
-	URL         string   `json:"url"`
-	Events      []string `json:"events"`
-	Description *string  `json:"description"`
+	URL              string   `json:"url"`
+	Events           []string `json:"events"`
+	Description      *string  `json:"description"`
+	MaxAttempts      *int     `json:"max_attempts"`
+	StandardWebhooks *bool    `json:"standard_webhooks"`
+	Filter           *filter  `json:"filter"`
+}
+
+// endpoint is what is asked for, with the default of whatever is not.
+func (r registration) endpoint(id uuid.UUID) endpoint {
+	return endpoint{
+		ID: id, URL: r.URL, Events: r.Events, Description: r.Description, MaxAttempts: orElse(r.MaxAttempts, 1),
+		StandardWebhooks: orElse(r.StandardWebhooks, false), Filter: orNone(r.Filter).whole(), Status: statusEnabled,
+	}
+}
+
+// orElse is the value that is given, or else what holds without it.
+func orElse[T any](given *T, otherwise T) T {
+	if given == nil {
+		return otherwise
+	}
+	return *given
 }
 
 // registered is the answer to a registration, the only one that shows the secret.
@@ -50,8 +69,9 @@ const (
 	countEndpointsQuery = `select count(*) from endpoints where tenant_id = $1 and deleted_at is null`
 
 	registerStatement = `
-insert into endpoints (tenant_id, endpoint_id, url, events, description, secret, created_at)
-values ($1, $2, $3, $4, $5, $6, $7)`
+insert into endpoints (tenant_id, endpoint_id, url, events, description, max_attempts, standard_webhooks, ` + filterColumns + `,
+	secret, created_at)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`
 )
 
 // register stores a new endpoint of the tenant unless it has as many as it may have.
@@ -71,10 +91,7 @@ func (s *Service) register(ctx context.Context, tenant uuid.UUID, wanted registr
 	if err != nil {
 		return registered{}, err
 	}
-	created := registered{
-		endpoint: endpoint{ID: id, URL: wanted.URL, Events: wanted.Events, Description: wanted.Description, Status: statusEnabled},
-		Secret:   secret,
-	}
+	created := registered{endpoint: wanted.endpoint(id), Secret: secret}
 	err = postgres.Transact(ctx, s.deps.Pool, func(tx *postgres.Tx) error {
 		if err := lockTenants(ctx, tx, tenant); err != nil {
 			return err
@@ -87,7 +104,9 @@ func (s *Service) register(ctx context.Context, tenant uuid.UUID, wanted registr
 			return fault.Newf(fault.Rule, "rule_violated", "a tenant may have %d webhook endpoints; delete one that is no longer needed", maxEndpoints)
 		}
 		created.CreatedAt = openapi.Time{Time: event.Instant(s.deps.Now())}
-		_, err := tx.Exec(ctx, registerStatement, tenant, id, wanted.URL, wanted.Events, wanted.Description, sealed, created.CreatedAt.Time)
+		f := orNone(created.Filter)
+		_, err := tx.Exec(ctx, registerStatement, tenant, id, created.URL, created.Events, created.Description, created.MaxAttempts,
+			created.StandardWebhooks, f.PartnerIDs, f.CampaignIDs, f.MinAmount, sealed, created.CreatedAt.Time)
 		return err
 	})
 	if err != nil {

@@ -67,24 +67,26 @@ func rekey(ctx context.Context, pool *pgxpool.Pool, sealer *sealer, out io.Write
 	return nil
 }
 
-// rekeyed is what became of secrets.
+// rekeyed is what became of the endpoints' secrets.
 type rekeyed struct {
 	again, already int
-	closed         []uuid.UUID // endpoints whose secret no key opens
+	closed         []uuid.UUID // endpoints of whose secrets no key opens one
 }
 
 func (r rekeyed) told() string {
-	return fmt.Sprintf("%d secrets are sealed again, %d were under the first key already", r.again, r.already)
+	return fmt.Sprintf("the secrets of %d endpoints are sealed again, those of %d were under the first key already", r.again, r.already)
 }
 
 const (
 	rekeyQuery = `
-select tenant_id, endpoint_id, secret from endpoints
+select tenant_id, endpoint_id, ` + signingColumns + ` from endpoints
 where (tenant_id, endpoint_id) > ($1, $2) and secret is not null
 order by tenant_id, endpoint_id limit $3
 for update`
 
-	resealStatement = `update endpoints set secret = $3 where tenant_id = $1 and endpoint_id = $2`
+	resealStatement = `
+update endpoints set secret = $3, previous_secret = $4::bytea, previous_until = case when $4 is not null then previous_until end
+where tenant_id = $1 and endpoint_id = $2`
 )
 
 // rekeyBatch sees to the endpoints that follow after, and tells the last of them and
@@ -97,24 +99,19 @@ func rekeyBatch(ctx context.Context, tx *postgres.Tx, sealer *sealer, after lane
 	var writes pgx.Batch
 	last = after
 	seen := 0
-	var sealed []byte
-	_, err = pgx.ForEachRow(rows, []any{&last.tenant, &last.endpoint, &sealed}, func() error {
+	var keys sealedSecrets
+	_, err = pgx.ForEachRow(rows, append([]any{&last.tenant, &last.endpoint}, keys.columns()...), func() error {
 		seen++
-		if sealer.ring.Current(sealed) {
-			done.already++
-			return nil
-		}
-		secret, err := sealer.open(last.endpoint, sealed)
-		if err != nil {
+		again, err := sealer.reseal(last.endpoint, keys)
+		switch {
+		case err != nil:
 			done.closed = append(done.closed, last.endpoint)
-			return nil
+		case again == nil:
+			done.already++
+		default:
+			writes.Queue(resealStatement, last.tenant, last.endpoint, again.secret, again.previous)
+			done.again++
 		}
-		again, err := sealer.seal(last.endpoint, secret)
-		if err != nil {
-			return err
-		}
-		writes.Queue(resealStatement, last.tenant, last.endpoint, again)
-		done.again++
 		return nil
 	})
 	if err != nil {
@@ -124,4 +121,27 @@ func rekeyBatch(ctx context.Context, tx *postgres.Tx, sealer *sealer, after lane
 		return done, after, false, fmt.Errorf("write secrets: %w", err)
 	}
 	return done, last, seen == rekeyAtOnce, nil
+}
+
+// reseal returns the secrets of an endpoint under the first key, or nil where they are
+// under it already.
+func (s *sealer) reseal(endpointID uuid.UUID, keys sealedSecrets) (*sealedSecrets, error) {
+	changed := false
+	for _, sealed := range []*[]byte{&keys.secret, &keys.previous} {
+		if *sealed == nil || s.ring.Current(*sealed) {
+			continue
+		}
+		secret, err := s.open(endpointID, *sealed)
+		if err != nil {
+			return nil, err
+		}
+		if *sealed, err = s.seal(endpointID, secret); err != nil {
+			return nil, err
+		}
+		changed = true
+	}
+	if !changed {
+		return nil, nil
+	}
+	return &keys, nil
 }

@@ -63,7 +63,7 @@ func TestAKeyIsReplacedWhileEndpointsAreSentTo(t *testing.T) {
 	if err := rekey(t.Context(), k.pool, during.sealer, &said); err != nil {
 		t.Fatal(err)
 	}
-	if want := "1 secrets are sealed again, 1 were under the first key already\n"; said.String() != want {
+	if want := "the secrets of 1 endpoints are sealed again, those of 1 were under the first key already\n"; said.String() != want {
 		t.Errorf("rekey says %q, want %q", said.String(), want)
 	}
 	deliver(during, first, second)
@@ -98,8 +98,8 @@ func TestSealingAgainGoesThroughEveryBatchAndCanBeBegunAnew(t *testing.T) {
 		tenants[0], uuid.New())
 
 	for _, want := range []string{
-		"1000 secrets are sealed again, 0 were under the first key already\n",
-		"0 secrets are sealed again, 1000 were under the first key already\n",
+		"the secrets of 1000 endpoints are sealed again, those of 0 were under the first key already\n",
+		"the secrets of 0 endpoints are sealed again, those of 1000 were under the first key already\n",
 	} {
 		var said strings.Builder
 		if err := rekey(t.Context(), k.pool, both, &said); err == nil || !strings.Contains(err.Error(), "1 endpoints: ["+lost.String()+"]") {

@@ -28,7 +28,7 @@ func (s *Service) deleteEndpoint(call *web.Call) (web.Answer, error) {
 }
 
 const removeStatement = `
-update endpoints set deleted_at = $3, secret = null
+update endpoints set deleted_at = $3, secret = null, previous_secret = null, previous_until = null
 where tenant_id = $1 and endpoint_id = $2 and deleted_at is null`
 
 // remove forgets the endpoint's secret and skips what has not been sent. While it holds
@@ -69,8 +69,10 @@ ended as (
 	delete from pending p using gone
 	where p.tenant_id = $1 and p.endpoint_id = $2 and p.delivery_id = gone.delivery_id
 	returning p.*)
-insert into deliveries (tenant_id, delivery_id, created_at, event_id, endpoint_id, name, state)
-select tenant_id, delivery_id, created_at, event_id, endpoint_id, name, 'skipped' from ended`
+insert into deliveries (tenant_id, delivery_id, created_at, event_id, endpoint_id, name, state, reason)
+select ended.tenant_id, delivery_id, ended.created_at, event_id, ended.endpoint_id, name, 'skipped',
+	case when e.deleted_at is null then '` + reasonDisabled + `' else '` + reasonDeleted + `' end
+from ended join endpoints e on e.tenant_id = ended.tenant_id and e.endpoint_id = ended.endpoint_id`
 
 // skipUnclaimed ends deliveries of the lane that nobody has claimed, at most skipAtOnce, and
 // returns how many.
@@ -80,6 +82,6 @@ func skipUnclaimed(ctx context.Context, tx *postgres.Tx, l lane) (int, error) {
 		return 0, fmt.Errorf("skip deliveries: %w", err)
 	}
 	n := int(skipped.RowsAffected())
-	tx.AfterCommit(func() { deliveriesEnded.WithLabelValues(stateSkipped).Add(float64(n)) })
+	tx.AfterCommit(func() { countEnded(stateSkipped, n) })
 	return n, nil
 }

@@ -26,7 +26,9 @@ const (
 	replayStopped = "stopped" // its endpoint was deleted or disabled meanwhile
 )
 
-// undeliveredStates are what a replay sends again where nothing else is asked for.
+// undeliveredStates are what a replay sends again where nothing else is asked for. What
+// an endpoint's filter kept away is not among what was skipped then: it is sent only where
+// skipped is asked for by name.
 var undeliveredStates = []string{stateFailed, stateUnknown, stateSkipped}
 
 // replayRequest is what a tenant asks for.
@@ -35,6 +37,7 @@ type replayRequest struct {
 	To       openapi.Time `json:"to"`
 	Statuses []string     `json:"statuses"`
 	Events   []string     `json:"events"`
+	filtered bool         // also what the endpoint's filter kept away
 }
 
 // replay is a window of an endpoint's deliveries that is sent again, as the API shows it.
@@ -87,7 +90,7 @@ func (s *Service) createReplay(call *web.Call) (web.Answer, error) {
 	if !wanted.From.Before(wanted.To.Time) {
 		return web.Answer{}, fault.InvalidBody(fault.Detail{Path: "/to", Code: "too_small", Message: "must be later than from"})
 	}
-	if len(wanted.Statuses) == 0 {
+	if wanted.filtered = len(wanted.Statuses) > 0; !wanted.filtered {
 		wanted.Statuses = undeliveredStates
 	}
 	made, err := s.addReplay(call.Context(), call.Tenant(), endpointID, wanted)
@@ -111,7 +114,7 @@ const (
 	inReplay = `
 			and tenant_id = @tenant_id and endpoint_id = @endpoint_id
 			and delivery_id > @reached and created_at >= @from_time and created_at < @to_time
-			and (@events::text[] is null or name = any(@events))
+			and (@events::text[] is null or name = any(@events)) and (@filtered or reason is distinct from '` + reasonFilter + `')
 		order by delivery_id limit @limit`
 
 	countReplayQuery = `select count(*) from (` + ofReplay + `) found`
@@ -122,8 +125,8 @@ const (
 	forgetReplaysStatement = `delete from replays where tenant_id = $1 and ended_at < $2`
 
 	addReplayStatement = `
-insert into replays (tenant_id, replay_id, endpoint_id, from_time, to_time, statuses, events, reached, total, created_at)
-values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+insert into replays (tenant_id, replay_id, endpoint_id, from_time, to_time, statuses, filtered, events, reached, total, created_at)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
 returning ` + replayColumns
 )
 
@@ -138,17 +141,11 @@ func (s *Service) addReplay(ctx context.Context, tenant, endpointID uuid.UUID, w
 		if err := lockTenants(ctx, tx, tenant); err != nil {
 			return err
 		}
-		rows, err := tx.Query(ctx, getEndpointQuery, tenant, endpointID)
+		found, err := endpointIn(ctx, tx, tenant, endpointID)
 		if err != nil {
 			return err
 		}
-		endpoint, err := pgx.CollectExactlyOneRow(rows, scanEndpoint)
-		switch {
-		case postgres.Absent(err):
-			return web.NotFound()
-		case err != nil:
-			return err
-		case endpoint.Status != statusEnabled:
+		if found.Status != statusEnabled {
 			return fault.New(fault.Rule, "rule_violated", "this endpoint is disabled; enable it first")
 		}
 		if _, err := tx.Exec(ctx, forgetReplaysStatement, tenant, s.oldestKept()); err != nil {
@@ -162,7 +159,7 @@ func (s *Service) addReplay(ctx context.Context, tenant, endpointID uuid.UUID, w
 			return fault.Newf(fault.Rule, "rule_violated", "a tenant may have %d replays running at a time; wait until one has ended", maxReplays)
 		}
 		part := replayPart{tenant: tenant, endpoint: endpointID, from: wanted.From.Time, to: wanted.To.Time,
-			statuses: wanted.Statuses, events: wanted.Events, reached: firstDeliveryID(wanted.From.Time)}
+			statuses: wanted.Statuses, filtered: wanted.filtered, events: wanted.Events, reached: firstDeliveryID(wanted.From.Time)}
 		var total int64
 		if _, err := tx.Exec(ctx, lookUpStatement); err != nil {
 			return err
@@ -170,8 +167,8 @@ func (s *Service) addReplay(ctx context.Context, tenant, endpointID uuid.UUID, w
 		if err := tx.QueryRow(ctx, countReplayQuery, pgx.QueryExecModeCacheDescribe, part.arguments(s.oldestKept(), nil)).Scan(&total); err != nil {
 			return fmt.Errorf("count deliveries: %w", err)
 		}
-		rows, err = tx.Query(ctx, addReplayStatement, tenant, id, endpointID, wanted.From.Time, wanted.To.Time, wanted.Statuses,
-			wanted.Events, part.reached, total, event.Instant(s.deps.Now()))
+		rows, err := tx.Query(ctx, addReplayStatement, tenant, id, endpointID, wanted.From.Time, wanted.To.Time, wanted.Statuses,
+			wanted.filtered, wanted.Events, part.reached, total, event.Instant(s.deps.Now()))
 		if err != nil {
 			return err
 		}
@@ -234,7 +231,7 @@ func (s *Service) listReplays(call *web.Call) (web.Answer, error) {
 	if err != nil {
 		return web.Answer{}, err
 	}
-	if _, err := s.endpoint(call.Context(), call.Tenant(), endpointID); err != nil {
+	if _, err := endpointIn(call.Context(), s.deps.Pool, call.Tenant(), endpointID); err != nil {
 		return web.Answer{}, err
 	}
 	rows, err := s.deps.Pool.Query(call.Context(), listReplaysQuery, call.Tenant(), endpointID, before(page), page.Limit+1)

@@ -51,9 +51,9 @@ func (k *stack) endAll(endpoint string, states ...string) {
 	k.t.Helper()
 	k.exec(`
 		with ended as (delete from pending where endpoint_id = $1 returning *)
-		insert into deliveries (tenant_id, delivery_id, created_at, event_id, endpoint_id, name, state)
-		select tenant_id, delivery_id, created_at, event_id, endpoint_id, name,
-			($2::text[])[1 + (row_number() over (order by created_at))::integer % $3] from ended`, endpoint, states, len(states))
+		insert into deliveries (tenant_id, delivery_id, created_at, event_id, endpoint_id, name, state, reason)
+		select tenant_id, delivery_id, created_at, event_id, endpoint_id, name, state, case when state = 'skipped' then 'disabled' end
+		from (select *, ($2::text[])[1 + (row_number() over (order by created_at))::integer % $3] as state from ended) told`, endpoint, states, len(states))
 }
 
 func TestAReplaySendsAWindowAgainThatDidNotArrive(t *testing.T) {

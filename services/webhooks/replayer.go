@@ -80,9 +80,10 @@ type replayPart struct {
 	tenant, endpoint uuid.UUID
 	from, to         time.Time
 	statuses, events []string
+	filtered         bool
 	reached          uuid.UUID
 	live             bool // its endpoint can be sent to
-	waiting          int  // what is pending for the endpoint, at most replayAhead
+	waiting          int  // what waits for its first attempt at the endpoint, at most replayAhead
 }
 
 // arguments are those of a query of at most so many of its deliveries, or of all.
@@ -93,14 +94,15 @@ func (p replayPart) arguments(kept time.Time, limit *int) pgx.NamedArgs {
 	}
 	return pgx.NamedArgs{
 		"tenant_id": p.tenant, "endpoint_id": p.endpoint, "from_time": from, "to_time": p.to,
-		"statuses": p.statuses, "events": p.events, "reached": p.reached, "limit": limit,
+		"statuses": p.statuses, "filtered": p.filtered, "events": p.events, "reached": p.reached, "limit": limit,
 	}
 }
 
 const (
 	takeReplayQuery = `
-select r.endpoint_id, r.from_time, r.to_time, r.statuses, r.events, r.reached, p.deleted_at is null and p.disabled_reason is null,
-	(select count(*) from (select from pending d where d.tenant_id = r.tenant_id and d.endpoint_id = r.endpoint_id limit $3) waiting)
+select r.endpoint_id, r.from_time, r.to_time, r.statuses, r.filtered, r.events, r.reached, p.deleted_at is null and p.disabled_reason is null,
+	(select count(*) from (select from pending d where d.tenant_id = r.tenant_id and d.endpoint_id = r.endpoint_id
+		and d.claim is null and d.due_at is null limit $3) waiting)
 from replays r join endpoints p using (tenant_id, endpoint_id)
 where r.tenant_id = $1 and r.replay_id = $2 and r.state = 'running'
 for update of r skip locked`
@@ -131,7 +133,7 @@ where tenant_id = $1 and replay_id = $2`
 func (r *replayer) advance(ctx context.Context, tx *postgres.Tx, tenant, id uuid.UUID) error {
 	part := replayPart{tenant: tenant}
 	err := tx.QueryRow(ctx, takeReplayQuery, tenant, id, replayAhead).Scan(&part.endpoint, &part.from, &part.to,
-		&part.statuses, &part.events, &part.reached, &part.live, &part.waiting)
+		&part.statuses, &part.filtered, &part.events, &part.reached, &part.live, &part.waiting)
 	switch {
 	case postgres.Absent(err):
 		return nil

@@ -41,11 +41,11 @@ func (h headers) MarshalJSONTo(enc *jsontext.Encoder) error {
 type requestRow struct {
 	event  string
 	body   []byte
-	url    string  // of the endpoint as it is now
-	sealed []byte  // its secret; nil once it is deleted
-	sentTo *string // the URL of the last attempt; nil without one
-	// signature is that of the last attempt, which the worker of an unknown delivery
-	// could not write down.
+	url    string        // of the endpoint as it is now
+	sealed sealedSecrets // of the endpoint as it is now
+	sentTo *string       // the URL of the last attempt; nil without one
+	// signature is what the last attempt was signed with, which the worker of an unknown
+	// delivery could not write down.
 	signature *string
 }
 
@@ -58,15 +58,20 @@ func (s *Service) requestOf(d delivery, r requestRow) (*requestView, error) {
 	}
 	switch {
 	case r.signature != nil:
-		return viewRequest(request{URL: url, Event: r.event, Signature: *r.signature, Body: r.body})
-	case d.Status == stateSkipped || r.sealed == nil:
+		return viewRequest(compose(url, r.event, r.body, readSignatures(*r.signature)))
+	case d.Status == stateSkipped || r.sealed.secret == nil:
 		return nil, nil
 	}
-	secret, err := s.sealer.open(d.EndpointID, r.sealed)
+	signed, err := s.sealer.sign(d.EndpointID, r.sealed, d.EventID, s.deps.Now(), r.body)
 	if err != nil {
 		return nil, err
 	}
-	return viewRequest(request{URL: url, Event: r.event, Signature: sign(secret, r.body), Body: r.body})
+	return viewRequest(compose(url, r.event, r.body, signed))
+}
+
+// compose makes the request that tells body to url.
+func compose(url, event string, body []byte, signed signatures) request {
+	return request{URL: url, Event: event, Signature: signed.value, Extra: signed.extra, Body: body}
 }
 
 func viewRequest(r request) (*requestView, error) {

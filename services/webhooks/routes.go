@@ -14,7 +14,12 @@ func (s *Service) routes() []web.Route {
 		{Method: "POST", Pattern: "/api/v1/webhook-endpoints", Access: write, Handle: s.createEndpoint},
 		{Method: "GET", Pattern: "/api/v1/webhook-endpoints", Access: read, Handle: s.listEndpoints},
 		{Method: "GET", Pattern: "/api/v1/webhook-endpoints/{endpoint_id}", Access: read, Handle: s.getEndpoint},
+		{Method: "PATCH", Pattern: "/api/v1/webhook-endpoints/{endpoint_id}", Access: write, Handle: s.changeEndpoint},
 		{Method: "DELETE", Pattern: "/api/v1/webhook-endpoints/{endpoint_id}", Access: write, Handle: s.deleteEndpoint},
+		{Method: "POST", Pattern: "/api/v1/webhook-endpoints/{endpoint_id}/rotate-secret", Access: write, Handle: s.rotateSecret},
+		{Method: "POST", Pattern: "/api/v1/webhook-endpoints/{endpoint_id}/test", Access: write, Handle: s.testEndpoint},
+		{Method: "POST", Pattern: "/api/v1/webhook-endpoints/preview", Access: write, Handle: s.preview},
+		{Method: "POST", Pattern: "/api/v1/webhook-endpoints/verify-signature", Access: read, Handle: s.verifySignature},
 
 		{Method: "GET", Pattern: "/api/v1/webhook-deliveries", Access: read, Handle: s.listDeliveries},
 		{Method: "GET", Pattern: "/api/v1/webhook-deliveries/{delivery_id}", Access: read, Handle: s.getDelivery},

@@ -64,9 +64,12 @@ func (s *sealer) open(endpointID uuid.UUID, sealed []byte) (string, error) {
 // A key is told by the first bytes of what it has sealed, of which sealing.IDSize says how
 // many.
 const secretOfEachKeyQuery = `
-select distinct on (substring(secret for $1)) endpoint_id, secret
-from endpoints where secret is not null
-order by substring(secret for $1)`
+with kept as (
+	select endpoint_id, secret as sealed from endpoints where secret is not null
+	union all
+	select endpoint_id, previous_secret from endpoints where previous_until > now())
+select distinct on (substring(sealed for $1)) endpoint_id, sealed from kept
+order by substring(sealed for $1)`
 
 // checkKeys opens a stored secret of each key. Without one of the keys something could
 // not be signed, which is better learned at the start.

@@ -188,6 +188,12 @@ func (k *stack) sending() int {
 	return k.count("select count(*) from pending where claim is not null")
 }
 
+// mostInFlight is how many deliveries of one endpoint are being sent, of that with the most.
+func (k *stack) mostInFlight() int {
+	k.t.Helper()
+	return k.count("select coalesce(max(n), 0) from (select count(*) as n from pending where claim is not null group by endpoint_id) e")
+}
+
 // dump is all rows of the tables that events end in.
 func (k *stack) dump() string {
 	k.t.Helper()

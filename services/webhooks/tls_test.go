@@ -48,6 +48,16 @@ func TestTLS(t *testing.T) {
 			t.Errorf("spoke %s", got.Excerpt)
 		}
 	})
+	t.Run("a receiver that speaks HTTP/2 and nothing else is reset", func(t *testing.T) {
+		trusted, pool := tlsReceiver(t, func(*httptest.Server) {})
+		r := receive(t, func(_ *receiver, conn net.Conn) {
+			secured := tls.Server(conn, &tls.Config{Certificates: trusted.TLS.Certificates, NextProtos: []string{"h2"}})
+			_, _ = secured.Read(make([]byte, 1))
+			_, _ = io.WriteString(secured, "\x00\x00\x00\x04\x00\x00\x00\x00\x00") // its settings
+			_ = secured.Close()
+		})
+		mustHaveFailed(t, attempt(t, "https://"+r.addr, pool), failedReset, 0)
+	})
 	t.Run("a certificate of an unknown authority is tls", func(t *testing.T) {
 		server, _ := tlsReceiver(t, func(*httptest.Server) {})
 		mustHaveFailed(t, attempt(t, server.URL, nil), failedTLS, 0)

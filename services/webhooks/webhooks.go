@@ -67,7 +67,7 @@ type Config struct {
 	Ports       string        `env:"WEBHOOKS_PORTS"`                        // default 443,8443; * is every port
 	Timeout     time.Duration `env:"WEBHOOKS_TIMEOUT"`                      // of one attempt; default 5s
 	Lease       time.Duration `env:"WEBHOOKS_LEASE"`                        // after which a sending worker counts as dead; default 30s
-	Concurrency int           `env:"WEBHOOKS_CONCURRENCY"`                  // attempts in flight at once; default 512
+	Concurrency int           `env:"WEBHOOKS_CONCURRENCY"`                  // attempts in flight at once, an eighth of them for what is sent again; default 512
 	KeepDays    int           `env:"WEBHOOKS_KEEP_DAYS"`                    // of the history; default 30, at least 9
 
 	// OpenLoopback lets http and every port of this very machine through. Only code can
@@ -100,8 +100,8 @@ func New(ctx context.Context, config Config, deps service.Deps) (*Service, error
 	config.Timeout = cmp.Or(config.Timeout, attemptTimeout)
 	config.Lease = cmp.Or(config.Lease, defaultLease)
 	config.Concurrency = cmp.Or(config.Concurrency, defaultConcurrency)
-	if config.Timeout < 0 || config.Concurrency < 0 || config.Lease < 2*config.Timeout {
-		return nil, errors.New("WEBHOOKS_TIMEOUT and WEBHOOKS_CONCURRENCY must be above 0, WEBHOOKS_LEASE at least twice the timeout")
+	if config.Timeout < 0 || config.Concurrency < 2 || config.Lease < 2*config.Timeout {
+		return nil, errors.New("WEBHOOKS_TIMEOUT must be above 0, WEBHOOKS_CONCURRENCY above 1, WEBHOOKS_LEASE at least twice the timeout")
 	}
 	config.KeepDays = cmp.Or(config.KeepDays, defaultKeepDays)
 	if config.KeepDays < leastKeepDays {
@@ -129,7 +129,7 @@ func New(ctx context.Context, config Config, deps service.Deps) (*Service, error
 	}
 	sender := newSender(policy, config.Timeout, net.DefaultResolver.LookupNetIP)
 	s.dispatcher = newDispatcher(deps, sealer, sender, config.Concurrency)
-	s.sweeper = &sweeper{deps: deps, lanes: s.dispatcher.lanes, lease: config.Lease}
+	s.sweeper = &sweeper{deps: deps, dispatcher: s.dispatcher, lease: config.Lease}
 	s.watch = newWatch(deps.Pool, deps.Log)
 	s.replayer = &replayer{deps: deps, lanes: s.dispatcher.lanes, kept: s.oldestKept}
 	api, err := web.API{

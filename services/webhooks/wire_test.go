@@ -57,6 +57,9 @@ type wire struct {
 	URL            string `json:"url"`
 	Events         []string
 	Description    *string
+	MaxAttempts    int             `json:"max_attempts"`
+	Standard       bool            `json:"standard_webhooks"`
+	Filter         json.RawMessage // as it is written
 	Status         string
 	DisabledReason *string `json:"disabled_reason"`
 	CreatedAt      string  `json:"created_at"`
@@ -64,6 +67,7 @@ type wire struct {
 
 	DeliveryID string `json:"delivery_id"`
 	EventID    string `json:"event_id"`
+	Reason     *string
 	Attempts   []struct {
 		At         string
 		DurationMS *int `json:"duration_ms"`
@@ -79,6 +83,7 @@ type wire struct {
 
 type wirePage struct {
 	Data       []wire
+	Endpoints  []wire  // of a preview
 	NextCursor *string `json:"next_cursor"`
 }
 

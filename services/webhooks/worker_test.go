@@ -19,10 +19,14 @@ import (
 // instead of running tests.
 const workerVariable = "WEBHOOKS_TEST_WORKER"
 
-// workerConfig has a short lease, so that a test need not wait long for a dead worker's.
+// workerReady is what a worker says when it begins.
+const workerReady = "ready\n"
+
+// workerConfig has a lease that is short enough for a test to wait for a dead worker's, and
+// a timeout that no receiver of these tests exceeds on however slow a machine.
 var workerConfig = Config{
 	SecretKey: lenient.SecretKey, AllowHTTP: lenient.AllowHTTP, AllowNets: lenient.AllowNets, Ports: lenient.Ports,
-	Timeout: time.Second, Lease: 2 * time.Second,
+	Timeout: 10 * time.Second, Lease: 20 * time.Second,
 }
 
 // runWorker is a whole service without NATS, in a process that can be killed.
@@ -50,5 +54,7 @@ func work(ctx context.Context, url string) error {
 	if err != nil {
 		return err
 	}
+	s.dispatcher.retrier.backoff = []time.Duration{50 * time.Millisecond}
+	fmt.Print(workerReady)
 	return s.Run(ctx)
 }

@@ -28,6 +28,9 @@ const (
 	roleNATS        role = "NATS server"
 	roleBare        role = "bare handler" // POST /sales without a database
 	roleStack       role = "stack"        // all four services, as `make run` has them
+
+	roleWebhooks role = "webhooks service" // alone
+	roleLoop     role = "delivery loop"    // signs and posts, and records nothing
 )
 
 // assignment is the first line on a child's standard input. The end of that input
@@ -41,6 +44,8 @@ type assignment struct {
 	CPUProfile  string // where to write one; "" for none
 	InFlight    int    // calls that a tenant may have under way; 0: nobody is limited
 	Waiting     int    // how many more may wait; 0: any number
+
+	Targets []string // where the delivery loop posts to
 }
 
 // announcement is the one line on a child's standard output, once it serves.

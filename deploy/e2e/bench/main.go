@@ -178,6 +178,7 @@ var parts = []part{
 	{"alone", true, "the sales service alone", measureAlone},
 	{"overload", true, "overload", measureOverload},
 	{"latency", true, "latency", measureLatency},
+	{"deliveries", true, "deliveries", measureDeliveries},
 	{"chain", true, "the chain", measureChain},
 	{"ledger", true, "the ledger", measureLedger},
 	{"goals", true, "goals", measureGoals},

@@ -24,6 +24,7 @@ import (
 	"partilha.dev/services/commissions"
 	"partilha.dev/services/goals"
 	"partilha.dev/services/sales"
+	"partilha.dev/services/webhooks"
 )
 
 // operatorToken opens /admin/v1 of a service that nobody else can reach.
@@ -36,6 +37,13 @@ func serve(ctx context.Context, a assignment, logFile *os.File, announce func(an
 	switch a.Role {
 	case roleBare:
 		return serveBare(ctx, log, announce)
+	case roleWebhooks:
+		return serveWebhooks(ctx, a, log, announce)
+	case roleLoop:
+		if err := announce(announcement{}); err != nil {
+			return err
+		}
+		return postInALoop(ctx, a)
 	case roleStack:
 		return serveStack(ctx, a, log, announce)
 	case roleNATS:
@@ -123,6 +131,39 @@ func limiterOf(a assignment) *web.Limiter {
 	return web.NewLimiter(web.Limits{
 		PerSecond: unbounded, Burst: waiting, InFlight: a.InFlight, FailuresPerSecond: unbounded, FailureBurst: unbounded,
 	})
+}
+
+// benchSealingKey seals the secrets of endpoints that only the benchmark has.
+const benchSealingKey = "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
+
+// serveWebhooks runs the webhooks service alone, and without NATS: what it delivers
+// waits in its database.
+func serveWebhooks(ctx context.Context, a assignment, log *zap.Logger, announce func(announcement) error) (err error) {
+	pool, err := postgres.Open(ctx, a.DatabaseURL, 16)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	connection, err := bus.Connect(bus.Config{URL: "nats://127.0.0.1:1", Name: "webhooks"}, log)
+	if err != nil {
+		return err
+	}
+	defer connection.Close()
+	deps := service.Deps{Pool: pool, Bus: connection, Log: log, Now: time.Now}
+	config := webhooks.Config{SecretKey: benchSealingKey, OpenLoopback: true, Concurrency: deliveryConcurrency}
+	s, err := webhooks.New(ctx, config, deps)
+	if err != nil {
+		return err
+	}
+	background, stop := context.WithCancel(context.Background())
+	defer stop()
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(background) }()
+	err = listenAndServe(ctx, announcement{}, announce, func(ctx context.Context, listener net.Listener) error {
+		return web.Serve(ctx, listener, s.Handler())
+	})
+	stop()
+	return errors.Join(err, <-ended)
 }
 
 // listenAndServe announces a free port and serves on it until ctx ends.

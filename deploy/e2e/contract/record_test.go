@@ -85,8 +85,8 @@ func (p *platform) settle() {
 	})
 }
 
-// idle tells whether every event is published and handled, every webhook sent, and
-// every key known to every service.
+// idle tells whether every event is published and handled, every webhook sent, every
+// replay ended, and every key known to every service.
 func (p *platform) idle() bool {
 	p.t.Helper()
 	ctx := p.t.Context()
@@ -109,6 +109,8 @@ func (p *platform) idle() bool {
 			case table == "api_keys" || table == "known_keys":
 				keys[s.query(p.t, rows)[0]] = true
 			case (table == "outbox_pending" || table == "pending") && s.query(p.t, rows)[0] != "0":
+				return false
+			case table == "replays" && s.query(p.t, rows+` where state = 'running'`)[0] != "0":
 				return false
 			}
 		}

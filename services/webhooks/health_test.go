@@ -1,0 +1,111 @@
+package webhooks
+
+import (
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"partilha.dev/pkg/testkit"
+)
+
+func TestAnEndpointIsDisabledAfterFiveDaysOfFailuresOnly(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		since    string // the first failure
+		answer   int
+		disabled bool
+	}{
+		"failures for five days":            {"5 days 1 min", 500, true},
+		"failures for not quite five days":  {"4 days 23 h 58 min", 500, false},
+		"a success after five days of them": {"9 days", 200, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			k := newStack(t)
+			who := k.member(uuid.New())
+			in := newInbox(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(row.answer) })
+			s := k.service(lenient)
+			created := k.register(s, who, in.URL, "*")
+			other := k.register(s, who, in.URL, "*")
+			k.exec("update endpoints set failing_since = now() - $2::interval where endpoint_id = $1", created.EndpointID, row.since)
+			k.run(s.dispatcher.run)
+			k.awaitDispatcher(s)
+			k.fanOut(s, joined(t, who.tenant, time.Now()))
+			testkit.Eventually(t, soon, "both have an outcome", func() bool { return k.pending() == 0 })
+			if err := s.sweeper.sweep(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+
+			var now wire
+			k.ask(s, who, "GET", endpointsPath+"/"+created.EndpointID, "").must(200, &now)
+			if disabled := now.Status == statusDisabled; disabled != row.disabled {
+				t.Errorf("it is %s", now.Status)
+			}
+			if row.disabled && (now.DisabledReason == nil || !strings.HasPrefix(*now.DisabledReason, reasonFailing+"20")) {
+				t.Errorf("the reason is %v", now.DisabledReason)
+			}
+			failing := k.count("select count(*) from endpoints where failing_since is not null and endpoint_id = $1", created.EndpointID)
+			if want := row.answer != 200 && !row.disabled; (failing == 1) != want {
+				t.Errorf("it is written to be failing: %d", failing)
+			}
+			k.ask(s, who, "GET", endpointsPath+"/"+other.EndpointID, "").must(200, &now)
+			if now.Status != statusEnabled {
+				t.Errorf("an endpoint that failed once is %s", now.Status)
+			}
+		})
+	}
+}
+
+func TestOneSuccessAmongFailuresBeginsTheFiveDaysAnew(t *testing.T) {
+	t.Parallel()
+	k := newStack(t)
+	who := k.member(uuid.New())
+	var failing atomic.Bool
+	in := newInbox(t, func(w http.ResponseWriter, _ *http.Request) {
+		if failing.Load() {
+			w.WriteHeader(http.StatusInternalServerError)
+		}
+	})
+	s := k.service(lenient)
+	k.register(s, who, in.URL, "*")
+	k.exec("update endpoints set failing_since = now() - interval '9 days'")
+	k.run(s.dispatcher.run)
+	k.awaitDispatcher(s)
+	before := time.Now().Add(-time.Second)
+	for i, fails := range []bool{true, false, true} { // all within one sweep
+		failing.Store(fails)
+		k.fanOut(s, joined(t, who.tenant, time.Now()))
+		testkit.Eventually(t, soon, "it has an outcome", func() bool { return in.count() == i+1 && k.pending() == 0 })
+	}
+	if err := s.sweeper.sweep(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n := k.count("select count(*) from endpoints where disabled_reason is null and failing_since > $1", before); n != 1 {
+		t.Error("what came before the success still counts")
+	}
+}
+
+func TestALongQueueOfADisabledEndpointIsSkippedPieceByPiece(t *testing.T) {
+	t.Parallel()
+	k := newStack(t)
+	who := k.member(uuid.New())
+	s := k.service(lenient)
+	k.register(s, who, "https://example.com/", "*")
+	k.backlog(laneOf(t, k), 2*skipAtOnce+10)
+	k.exec("update endpoints set disabled_reason = 'a test'")
+	for _, want := range []int{skipAtOnce, 2 * skipAtOnce, 2*skipAtOnce + 10} {
+		if err := s.sweeper.sweep(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if n := k.inState(stateSkipped); n != want {
+			t.Errorf("%d are skipped, want %d", n, want)
+		}
+	}
+	if n := k.count("select count(*) from deliveries where reason is distinct from 'disabled'"); n != 0 {
+		t.Errorf("%d have no reason", n)
+	}
+}
