@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"partilha.dev/pkg/webhook"
 	"partilha.dev/pkg/testkit"
+	"partilha.dev/pkg/webhook"
 )
 
 // caller calls the platform at the edge with one token.
