@@ -12,6 +12,7 @@ import (
 )
 
 func TestASaleEarnsTheCommissionThatItsEventCarries(t *testing.T) {
+	t.Parallel()
 	f := prepare(t, nowhere).wire()
 	tenant := newID()
 	sold := sale(tenant, f.now.Add(-time.Minute))
@@ -32,6 +33,7 @@ func TestASaleEarnsTheCommissionThatItsEventCarries(t *testing.T) {
 }
 
 func TestTheNewCommissionIsToldOnceWithTheTraceOfItsSale(t *testing.T) {
+	t.Parallel()
 	f := prepare(t, nowhere).wire()
 	sold := sale(newID(), f.now.Add(-time.Minute))
 	sold.Traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
@@ -62,6 +64,7 @@ func TestTheNewCommissionIsToldOnceWithTheTraceOfItsSale(t *testing.T) {
 }
 
 func TestAHoldEndsSoManyDaysAfterTheSaleButNeverBeforeTheCommissionIsEarned(t *testing.T) {
+	t.Parallel()
 	const day = 24 * time.Hour
 	f := prepare(t, nowhere).wire()
 	tenant, recorded := newID(), f.now.Add(-time.Minute)
@@ -107,6 +110,7 @@ func TestAHoldEndsSoManyDaysAfterTheSaleButNeverBeforeTheCommissionIsEarned(t *t
 }
 
 func TestTheShareIsTheOneThatASpreadsheetWouldGive(t *testing.T) {
+	t.Parallel()
 	f := prepare(t, nowhere).wire()
 	for _, row := range []struct {
 		amount money.BRL
@@ -127,6 +131,7 @@ func TestTheShareIsTheOneThatASpreadsheetWouldGive(t *testing.T) {
 }
 
 func TestASaleThatCannotBeIsRefusedWhole(t *testing.T) {
+	t.Parallel()
 	f := prepare(t, nowhere).wire()
 	for name, change := range map[string]func(*event.SaleRecorded){
 		"no sale_id":              func(s *event.SaleRecorded) { s.SaleID = uuid.Nil },
@@ -161,6 +166,7 @@ func TestASaleThatCannotBeIsRefusedWhole(t *testing.T) {
 }
 
 func TestASaleWithACommissionNeverGetsASecondOne(t *testing.T) {
+	t.Parallel()
 	f := prepare(t, nowhere).wire()
 	tenant := newID()
 	first := sale(tenant, f.now)
@@ -183,6 +189,7 @@ func TestASaleWithACommissionNeverGetsASecondOne(t *testing.T) {
 }
 
 func TestTheSameIDsInAnotherTenantAreAnotherCommission(t *testing.T) {
+	t.Parallel()
 	f := prepare(t, nowhere).wire()
 	first := sale(newID(), f.now)
 	f.mustEarn(first)
@@ -198,6 +205,7 @@ func TestTheSameIDsInAnotherTenantAreAnotherCommission(t *testing.T) {
 }
 
 func TestFiveHundredSalesTakeEightStatements(t *testing.T) {
+	t.Parallel()
 	f := prepare(t, nowhere)
 	sent := f.counted()
 	f.wire()

@@ -312,6 +312,7 @@ func TestTheBooksHoldThroughEveryHistory(t *testing.T) {
 // The same events one by one in one order, and in batches in another, must leave the
 // same balances.
 func TestTheSplitIntoBatchesAndTheOrderDecideNothing(t *testing.T) {
+	t.Parallel()
 	f := prepare(t, nowhere).wire()
 	var events []event.Event[event.SaleRecorded]
 	var refunds []event.Event[event.SaleRefunded]

@@ -20,6 +20,7 @@ import (
 )
 
 func TestEveryFilterOfTheCommissionsNarrowsTheList(t *testing.T) {
+	t.Parallel()
 	f := prepare(t, nowhere)
 	tenant := newID()
 	key := f.key(tenant, auth.CommissionsRead)
@@ -154,6 +155,7 @@ func minute(n int) *time.Time { return new(time.Date(2026, 1, 1, 0, n, 0, 0, tim
 var firstTenant = uuid.MustParse("00000000-0000-7000-8000-000000000001")
 
 func TestEveryFilterOfTheCommissionsIsAWalkAlongOneIndex(t *testing.T) {
+	t.Parallel()
 	const limit = 26
 	f := prepare(t, nowhere).wire()
 	conn := f.crowd(30_000)
@@ -201,6 +203,7 @@ func TestEveryFilterOfTheCommissionsIsAWalkAlongOneIndex(t *testing.T) {
 }
 
 func TestBalancesAndStatementsAreWalksAlongOneIndex(t *testing.T) {
+	t.Parallel()
 	f := prepare(t, nowhere).wire()
 	conn := f.crowd(30_000)
 	testkit.WalksAlong(t, conn, listBalancesQuery, pgx.NamedArgs{"tenant_id": &firstTenant, "after": ordinal(20_000), "limit": 26}, "accounts_pkey", 26, false)
@@ -214,6 +217,7 @@ func TestBalancesAndStatementsAreWalksAlongOneIndex(t *testing.T) {
 }
 
 func TestEveryFilterOfTheWithdrawalsIsAWalkAlongOneIndex(t *testing.T) {
+	t.Parallel()
 	const limit = 26
 	f := prepare(t, nowhere).wire()
 	conn := f.crowd(30_000)
@@ -249,6 +253,7 @@ func TestEveryFilterOfTheWithdrawalsIsAWalkAlongOneIndex(t *testing.T) {
 // What a payment covers is looked up among the commissions that are available alone,
 // however many a partner has that are paid already.
 func TestTheOldestCommissionsThatAreAvailableAreAWalkAlongTheirOwnIndex(t *testing.T) {
+	t.Parallel()
 	f := prepare(t, nowhere).wire()
 	conn := f.crowd(30_000)
 	const oldest = `

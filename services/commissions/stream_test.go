@@ -139,6 +139,7 @@ func season(t *testing.T, now time.Time) (events []event.Sealed, commissions, to
 }
 
 func TestWhateverEarnsBecomesOneCommissionAndOneEvent(t *testing.T) {
+	t.Parallel()
 	nats := testkit.NATS(t)
 	f := prepare(t, nats.URL()).wire()
 	events, earned, told := season(t, f.now)
@@ -161,6 +162,7 @@ func TestWhateverEarnsBecomesOneCommissionAndOneEvent(t *testing.T) {
 }
 
 func TestTheWholeStreamAgainInAnyOrderChangesNothing(t *testing.T) {
+	t.Parallel()
 	nats := testkit.NATS(t)
 	f := prepare(t, nats.URL()).wire()
 	sales := newOthers(t, nats.URL())
@@ -182,6 +184,7 @@ func TestTheWholeStreamAgainInAnyOrderChangesNothing(t *testing.T) {
 }
 
 func TestTheOrderOfTheStreamDecidesNothing(t *testing.T) {
+	t.Parallel()
 	events, _, _ := season(t, event.Instant(time.Now()))
 	var outcomes []map[string][]string
 	for range 2 {
@@ -203,6 +206,7 @@ func TestTheOrderOfTheStreamDecidesNothing(t *testing.T) {
 }
 
 func TestARefundThatOvertookItsSaleIsPostedOnceTheSaleIsThere(t *testing.T) {
+	t.Parallel()
 	nats := testkit.NATS(t)
 	f := prepare(t, nats.URL()).wire()
 	sales := newOthers(t, nats.URL())
@@ -234,6 +238,7 @@ func TestARefundThatOvertookItsSaleIsPostedOnceTheSaleIsThere(t *testing.T) {
 }
 
 func TestABadEventIsParkedAndItsNeighboursAreHandled(t *testing.T) {
+	t.Parallel()
 	nats := testkit.NATS(t)
 	f := prepare(t, nats.URL()).wire()
 	tenant := newID()

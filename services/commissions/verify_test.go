@@ -11,6 +11,7 @@ import (
 )
 
 func TestBooksThatWereCookedAreFound(t *testing.T) {
+	t.Parallel()
 	for name, row := range map[string]struct {
 		cook string
 		want []string
@@ -108,6 +109,7 @@ func (f *fixture) verified(key string) (found verified) {
 }
 
 func TestBooksInWhichNothingIsAreInOrder(t *testing.T) {
+	t.Parallel()
 	f := prepare(t, nowhere)
 	key := f.key(newID(), auth.CommissionsRead)
 	f.wire()
