@@ -6,7 +6,9 @@ TOOLS := .bin
 FUZZ_TIME ?= 60s
 FUZZ ?= .*
 
-.PHONY: help run test full fuzz mutants check bench soak tidy
+HISTORIES ?= 10000
+
+.PHONY: help run test full histories fuzz mutants check bench soak tidy
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -22,6 +24,10 @@ test: ## set up and run every test, with the race detector, on a real PostgreSQL
 full: ## the heavy tests with their full counts
 	@go run ./deploy/local/setup
 	E2E_FULL=1 go test -race -timeout 30m -count=1 -v ./deploy/e2e
+
+histories: ## put the books through ten thousand random histories; one that fails says how to run it again
+	@go run ./deploy/local/setup
+	go test -count=1 -timeout 15m -parallel 4 -run '^TestTheBooksHoldThroughEveryHistory$$' ./services/commissions -histories $(HISTORIES)
 
 fuzz: ## search the fuzz targets that FUZZ names (all), each for FUZZ_TIME (60s), for input that breaks them
 	@deploy/tools/fuzz '$(FUZZ_TIME)' '$(FUZZ)' $(MODULES)

@@ -65,7 +65,6 @@ func TestTheNewCommissionIsToldOnceWithTheTraceOfItsSale(t *testing.T) {
 
 func TestAHoldEndsSoManyDaysAfterTheSaleButNeverBeforeTheCommissionIsEarned(t *testing.T) {
 	t.Parallel()
-	const day = 24 * time.Hour
 	f := prepare(t, nowhere).wire()
 	tenant, recorded := newID(), f.now.Add(-time.Minute)
 	for name, row := range map[string]struct {

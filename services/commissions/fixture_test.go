@@ -304,13 +304,19 @@ func (f *fixture) mustAsk(tenant, partner uuid.UUID, amount money.BRL) uuid.UUID
 	return w.ID
 }
 
-// step brings a withdrawal into a state, with a reason where one is needed.
-func (f *fixture) step(tenant, id uuid.UUID, to string) *transition {
-	f.t.Helper()
+// stepTo is a step of a withdrawal into a state, with a reason where one is needed.
+func stepTo(id uuid.UUID, to string) *transition {
 	t := &transition{id: id, to: to}
 	if to == statusRejected || to == statusFailed {
 		t.Reason = new("it must not be")
 	}
+	return t
+}
+
+// step brings a withdrawal into a state.
+func (f *fixture) step(tenant, id uuid.UUID, to string) *transition {
+	f.t.Helper()
+	t := stepTo(id, to)
 	if err := f.change(f.t.Context(), tenant, operatorKey, []*transition{t}); err != nil {
 		t.err = err
 	}
