@@ -187,7 +187,7 @@ func (c *crowd) refuse(want fault.Kind, happenings ...happening) error {
 	for _, h := range happenings {
 		tenants[h.tenant] = true
 	}
-	return c.sampled(2, func() error {
+	return c.sampled(4, func() error {
 		if err := c.deliver(happenings...); fault.KindOf(err) != want {
 			return fmt.Errorf("refused as %v, want kind %d", err, want)
 		}
@@ -253,11 +253,18 @@ func (c *crowd) check() error {
 		c.dump(`select commission_id, commission_amount_centavos, reversed_centavos,
 			case when commission_amount_centavos = 0 and status <> 'pending' then 'worthless' else status end from commissions`+of),
 		c.dump(`select withdrawal_id, amount_centavos, status from withdrawals`+of))
-	must := map[string]bool{}
+	var want []string
 	for _, s := range c.shops {
-		for _, row := range s.model.rows() {
-			must[row] = true
-		}
+		want = append(want, s.model.rows()...)
+	}
+	return compare(got, want)
+}
+
+// compare names rows that are not there or should not be.
+func compare(got, want []string) error {
+	must := map[string]bool{}
+	for _, row := range want {
+		must[row] = true
 	}
 	var wrong []string
 	for _, row := range got {
@@ -275,14 +282,19 @@ func (c *crowd) check() error {
 	return nil
 }
 
-// audit holds every rule against the books of each tenant, and counts what was told.
-func (c *crowd) audit() error {
+// told is how many events of each name the histories must have brought about.
+func (c *crowd) told() map[string]int {
 	told := map[string]int{}
 	for _, s := range c.shops {
 		for name, n := range s.model.told {
 			told[name] += n
 		}
 	}
+	return told
+}
+
+// audit holds every rule against the books of each tenant, and counts what was told.
+func (c *crowd) audit(told map[string]int) error {
 	var want []string
 	for name, n := range told {
 		want = append(want, fmt.Sprintf("(%s,%d)", name, n))
@@ -322,7 +334,7 @@ func (c *crowd) live() error {
 	for _, s := range c.shops {
 		s.model.cover()
 	}
-	if err := errors.Join(c.check(), c.audit()); err != nil {
+	if err := errors.Join(c.check(), c.audit(c.told())); err != nil {
 		return fmt.Errorf("in the end: %w", err)
 	}
 	if left := c.dump(`select * from holds`); len(left) != 0 {

@@ -55,7 +55,7 @@ type happening struct {
 // newShop makes up some partners of a tenant, among them one who gets half of all, and
 // everything that is going to happen to them, in an order that no clock would give.
 func newShop(random *source, tenant uuid.UUID, now time.Time) *shop {
-	s := &shop{random: random, tenant: tenant, now: now, model: newModel(), eager: random.IntN(4) == 0}
+	s := &shop{random: random, tenant: tenant, now: now, model: newModel(), eager: random.IntN(5) == 0}
 	partners := []uuid.UUID{random.id(), random.id(), random.id()}
 	for range 1 + random.IntN(9) {
 		partner := partners[max(0, random.IntN(2*len(partners))-len(partners))]

@@ -15,7 +15,7 @@ import (
 // before. Those who are eager do so each time.
 func (c *crowd) withdraw() error {
 	for _, s := range c.shops {
-		if s.eager || c.random.IntN(8) == 0 {
+		if s.eager || c.random.IntN(10) == 0 {
 			if err := c.withdrawOf(s); err != nil {
 				return err
 			}
