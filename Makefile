@@ -6,7 +6,9 @@ TOOLS := .bin
 FUZZ_TIME ?= 60s
 FUZZ ?= .*
 
-.PHONY: help run test full fuzz mutants check bench soak tidy env compose-test demo-compose
+HISTORIES ?= 10000
+
+.PHONY: help run test full histories fuzz mutants check bench soak tidy env compose-test demo-compose
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -23,6 +25,10 @@ full: ## the heavy tests with their full counts
 	@go run ./deploy/local/setup
 	E2E_FULL=1 go test -race -timeout 30m -count=1 -v ./deploy/e2e
 	E2E_FULL=1 go test -race -timeout 60m -count=1 -v -run UnderLoad ./services/webhooks
+
+histories: ## put the books through ten thousand random histories; one that fails says how to run it again
+	@go run ./deploy/local/setup
+	go test -count=1 -timeout 15m -parallel 4 -run '^TestTheBooksHoldThroughEveryHistory$$' ./services/commissions -histories $(HISTORIES)
 
 fuzz: ## search the fuzz targets that FUZZ names (all), each for FUZZ_TIME (60s), for input that breaks them
 	@deploy/tools/fuzz '$(FUZZ_TIME)' '$(FUZZ)' $(MODULES)

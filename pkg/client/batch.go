@@ -8,7 +8,7 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// MaxBatch is how many sales one call may report.
+// MaxBatch is how many sales one call may report, and how many settlements.
 const MaxBatch = 1000
 
 // SaleResult is what became of one sale of a batch: either a receipt, or a refusal.
@@ -35,19 +35,7 @@ func (r *SaleResult) UnmarshalJSON(raw []byte) error {
 	}
 }
 
-// batchAnswer is what a batch is answered.
-type batchAnswer struct {
-	Results []SaleResult `json:"results"`
-}
-
-// heard lends the errors the request id of the call, of which there is one for all.
-func (a *batchAnswer) heard(header http.Header) {
-	for _, result := range a.Results {
-		if result.Refusal != nil {
-			result.Refusal.RequestID = header.Get("X-Request-Id")
-		}
-	}
-}
+func (r SaleResult) refused() *Error { return r.Refusal }
 
 // RecordSales records up to [MaxBatch] sales in one call, each as [Client.RecordSale]
 // would, and answers with a result for each, in their order. Each stands alone: look at
@@ -57,8 +45,8 @@ func (a *batchAnswer) heard(header http.Header) {
 // again. Nothing is sent if there are none or too many, or if one has no ExternalRef.
 func (c *Client) RecordSales(ctx context.Context, reports []SaleReport) ([]SaleResult, error) {
 	const what = "record sales"
-	if len(reports) == 0 || len(reports) > MaxBatch {
-		return nil, fmt.Errorf("%s: a batch has 1 to %d sales, not %d; nothing was sent", what, MaxBatch, len(reports))
+	if err := checkBatch(what, len(reports)); err != nil {
+		return nil, err
 	}
 	for i, report := range reports {
 		if report.ExternalRef == "" {
@@ -68,12 +56,39 @@ func (c *Client) RecordSales(ctx context.Context, reports []SaleReport) ([]SaleR
 	body := struct {
 		Sales []SaleReport `json:"sales"`
 	}{reports}
-	answer, err := send[batchAnswer](ctx, c, call{what: what, method: http.MethodPost, path: salesPath + "/batch", body: body, repeatable: true})
+	return sendBatch[SaleResult](ctx, c, call{what: what, path: salesPath + "/batch", body: body}, len(reports))
+}
+
+// batchAnswer is what a batch is answered.
+type batchAnswer[T interface{ refused() *Error }] struct {
+	Results []T `json:"results"`
+}
+
+// heard lends the errors the request id of the call, of which there is one for all.
+func (a *batchAnswer[T]) heard(header http.Header) {
+	for _, result := range a.Results {
+		if refused := result.refused(); refused != nil {
+			refused.RequestID = header.Get("X-Request-Id")
+		}
+	}
+}
+
+func checkBatch(what string, n int) error {
+	if n == 0 || n > MaxBatch {
+		return fmt.Errorf("%s: a batch has 1 to %d elements, not %d; nothing was sent", what, MaxBatch, n)
+	}
+	return nil
+}
+
+// sendBatch posts a batch of n elements, whose results must be as many.
+func sendBatch[T interface{ refused() *Error }](ctx context.Context, c *Client, do call, n int) ([]T, error) {
+	do.method, do.repeatable = http.MethodPost, true
+	answer, err := send[batchAnswer[T]](ctx, c, do)
 	if err != nil {
 		return nil, err
 	}
-	if len(answer.Results) != len(reports) {
-		return nil, fmt.Errorf("%s: %d sales were answered by %d results", what, len(reports), len(answer.Results))
+	if len(answer.Results) != n {
+		return nil, fmt.Errorf("%s: %d elements were answered by %d results", do.what, n, len(answer.Results))
 	}
 	return answer.Results, nil
 }

@@ -40,6 +40,10 @@ func TestACallThatDoesNoHarmTwiceIsRepeatedWithTheVerySameBytes(t *testing.T) {
 			_, err := c.RecordSales(ctx, []client.SaleReport{report("order-1"), report("order-2")})
 			return err
 		}, `{"results":[{"status":201},{"status":201}]}`, `"external_ref":"order-2"`},
+		"a batch of settlements": {func(ctx context.Context, c *client.Client) error {
+			_, err := c.SettleWithdrawals(ctx, []client.Settlement{{WithdrawalID: saleID, Action: "pay"}})
+			return err
+		}, `{"results":[{"status":200}]}`, `"action":"pay"`},
 		"a refund": {func(ctx context.Context, c *client.Client) error {
 			_, err := c.RecordRefund(ctx, saleID, client.RefundReport{Amount: 100, ExternalRef: "return-1"})
 			return err

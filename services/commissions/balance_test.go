@@ -15,6 +15,7 @@ import (
 const balancesPath = "/api/v1/balances"
 
 func TestABalanceShowsEveryAccount(t *testing.T) {
+	t.Parallel()
 	f := prepare(t, nowhere)
 	tenant, partner, debtor, idle := newID(), newID(), newID(), newID()
 	key := f.key(tenant, auth.CommissionsRead)
@@ -37,6 +38,7 @@ func TestABalanceShowsEveryAccount(t *testing.T) {
 }
 
 func TestTheListOfBalancesHasEveryPartnerWhoEarnedOnce(t *testing.T) {
+	t.Parallel()
 	f := prepare(t, nowhere)
 	tenant := newID()
 	key := f.key(tenant, auth.CommissionsRead)
@@ -75,6 +77,7 @@ func TestTheListOfBalancesHasEveryPartnerWhoEarnedOnce(t *testing.T) {
 }
 
 func TestThePartnersOfAnotherTenantHaveNoBooksHere(t *testing.T) {
+	t.Parallel()
 	f := prepare(t, nowhere)
 	owner, stranger, partner := newID(), newID(), newID()
 	key := f.key(stranger, auth.CommissionsRead)
@@ -93,6 +96,7 @@ func TestThePartnersOfAnotherTenantHaveNoBooksHere(t *testing.T) {
 }
 
 func TestTheBooksAreReadOnlyWithTheScopeAndTheParametersThatThereAre(t *testing.T) {
+	t.Parallel()
 	f := prepare(t, nowhere)
 	tenant, partner := newID(), newID()
 	key, scopeless := f.key(tenant, auth.CommissionsRead), f.key(tenant, auth.SalesRead)

@@ -12,6 +12,7 @@ import (
 )
 
 func TestAGoalWithARewardEarnsABonusAtOnce(t *testing.T) {
+	t.Parallel()
 	f := prepare(t, nowhere).wire()
 	tenant := newID()
 	g := goalReached(tenant, f.now.Add(-time.Minute), 250_00)
@@ -44,6 +45,7 @@ func TestAGoalWithARewardEarnsABonusAtOnce(t *testing.T) {
 }
 
 func TestTheIDOfABonusFollowsFromItsEvent(t *testing.T) {
+	t.Parallel()
 	at := time.Date(2026, 8, 14, 23, 59, 58, 120_999_000, time.UTC)
 	one, other := event.IDOf("goal.reached", "one"), event.IDOf("goal.reached", "other")
 	id := bonusID(one, at)
@@ -57,6 +59,7 @@ func TestTheIDOfABonusFollowsFromItsEvent(t *testing.T) {
 }
 
 func TestAGoalThatWasToldBeforeEarnsNothing(t *testing.T) {
+	t.Parallel()
 	f := prepare(t, nowhere).wire()
 	g := goalReached(newID(), f.now, 250_00)
 	if err := handle(f, f.earnFromGoals, g); err != nil {
@@ -71,6 +74,7 @@ func TestAGoalThatWasToldBeforeEarnsNothing(t *testing.T) {
 }
 
 func TestAGoalWithoutARewardOrWithAnImpossibleOneEarnsNothing(t *testing.T) {
+	t.Parallel()
 	f := prepare(t, nowhere).wire()
 	before := f.state()
 	for name, row := range map[string]struct {

@@ -12,6 +12,7 @@ import (
 )
 
 func TestAConversionEarnsTheAmountThatItsEventCarriesAtOnce(t *testing.T) {
+	t.Parallel()
 	f := prepare(t, nowhere).wire()
 	tenant := newID()
 	c := conversion(tenant, f.now.Add(-time.Minute), 4_75)
@@ -41,6 +42,7 @@ func TestAConversionEarnsTheAmountThatItsEventCarriesAtOnce(t *testing.T) {
 }
 
 func TestAConversionWithoutACommissionChangesNothing(t *testing.T) {
+	t.Parallel()
 	f := prepare(t, nowhere).wire()
 	before := f.state()
 	if err := handle(f, f.earnFromConversions, conversion(newID(), f.now, 0)); err != nil {
@@ -50,6 +52,7 @@ func TestAConversionWithoutACommissionChangesNothing(t *testing.T) {
 }
 
 func TestAConversionThatCannotBeIsRefusedWhole(t *testing.T) {
+	t.Parallel()
 	f := prepare(t, nowhere).wire()
 	tenant := newID()
 	first := conversion(tenant, f.now, 4_75)

@@ -62,6 +62,7 @@ func (w *teller) pays(partner uuid.UUID, amount money.BRL) {
 }
 
 func TestWhatIsPaidCoversCommissionsOldestFirst(t *testing.T) {
+	t.Parallel()
 	w := newTeller(t)
 	partner := newID()
 	w.earns(partner, 10_00, 20_00, 5_00)
@@ -80,6 +81,7 @@ func TestWhatIsPaidCoversCommissionsOldestFirst(t *testing.T) {
 }
 
 func TestARefundOfAPaidCommissionLeavesItsMoneyToOthers(t *testing.T) {
+	t.Parallel()
 	w := newTeller(t)
 	partner := newID()
 	sales := w.earns(partner, 30_00)
@@ -102,6 +104,7 @@ func TestARefundOfAPaidCommissionLeavesItsMoneyToOthers(t *testing.T) {
 }
 
 func TestARefundThatMakesACommissionSmallEnoughHasItCovered(t *testing.T) {
+	t.Parallel()
 	w := newTeller(t)
 	partner := newID()
 	sales := w.earns(partner, 30_00, 2_00)
@@ -118,6 +121,7 @@ func TestARefundThatMakesACommissionSmallEnoughHasItCovered(t *testing.T) {
 }
 
 func TestACommissionThatIsReleasedIsCoveredInItsTurn(t *testing.T) {
+	t.Parallel()
 	w := newTeller(t)
 	partner := newID()
 	first := w.earns(partner, 30_00)
@@ -139,6 +143,7 @@ func TestACommissionThatIsReleasedIsCoveredInItsTurn(t *testing.T) {
 // A payment that covers many commissions marks some of them at once, and leaves the rest
 // to the worker, in steps of the same size.
 func TestAPaymentOfManyCommissionsIsCoveredInBoundedSteps(t *testing.T) {
+	t.Parallel()
 	const rows = 2*coverMost + 500
 	w := newTeller(t)
 	partner := newID()

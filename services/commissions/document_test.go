@@ -43,6 +43,7 @@ func readDocument(t *testing.T) (doc published) {
 }
 
 func TestTheDocumentNamesEveryRouteAndNoOther(t *testing.T) {
+	t.Parallel()
 	f := prepare(t, nowhere).wire()
 	scopes := map[string]auth.Scope{
 		"POST /api/v1/withdrawals": auth.WithdrawalsWrite, "POST /api/v1/withdrawals/batch": auth.WithdrawalsApprove,
@@ -71,6 +72,7 @@ func TestTheDocumentNamesEveryRouteAndNoOther(t *testing.T) {
 }
 
 func TestTheListTakesEveryParameterThatIsDocumented(t *testing.T) {
+	t.Parallel()
 	f := prepare(t, nowhere)
 	tenant := newID()
 	key := f.key(tenant, auth.CommissionsRead)
@@ -96,6 +98,7 @@ func TestTheListTakesEveryParameterThatIsDocumented(t *testing.T) {
 }
 
 func TestACommissionHasTheMembersThatAreDocumented(t *testing.T) {
+	t.Parallel()
 	f := prepare(t, nowhere)
 	tenant := newID()
 	key := f.key(tenant, auth.CommissionsRead)
@@ -114,6 +117,7 @@ func TestACommissionHasTheMembersThatAreDocumented(t *testing.T) {
 }
 
 func TestTheServiceStartsAndAnswersWithoutNATS(t *testing.T) {
+	t.Parallel()
 	f := prepare(t, nowhere)
 	key := f.key(newID(), auth.CommissionsRead)
 	f.wire()

@@ -12,6 +12,7 @@ import (
 )
 
 func TestASaleEarnsTheCommissionThatItsEventCarries(t *testing.T) {
+	t.Parallel()
 	f := prepare(t, nowhere).wire()
 	tenant := newID()
 	sold := sale(tenant, f.now.Add(-time.Minute))
@@ -32,6 +33,7 @@ func TestASaleEarnsTheCommissionThatItsEventCarries(t *testing.T) {
 }
 
 func TestTheNewCommissionIsToldOnceWithTheTraceOfItsSale(t *testing.T) {
+	t.Parallel()
 	f := prepare(t, nowhere).wire()
 	sold := sale(newID(), f.now.Add(-time.Minute))
 	sold.Traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
@@ -62,7 +64,7 @@ func TestTheNewCommissionIsToldOnceWithTheTraceOfItsSale(t *testing.T) {
 }
 
 func TestAHoldEndsSoManyDaysAfterTheSaleButNeverBeforeTheCommissionIsEarned(t *testing.T) {
-	const day = 24 * time.Hour
+	t.Parallel()
 	f := prepare(t, nowhere).wire()
 	tenant, recorded := newID(), f.now.Add(-time.Minute)
 	for name, row := range map[string]struct {
@@ -107,6 +109,7 @@ func TestAHoldEndsSoManyDaysAfterTheSaleButNeverBeforeTheCommissionIsEarned(t *t
 }
 
 func TestTheShareIsTheOneThatASpreadsheetWouldGive(t *testing.T) {
+	t.Parallel()
 	f := prepare(t, nowhere).wire()
 	for _, row := range []struct {
 		amount money.BRL
@@ -127,6 +130,7 @@ func TestTheShareIsTheOneThatASpreadsheetWouldGive(t *testing.T) {
 }
 
 func TestASaleThatCannotBeIsRefusedWhole(t *testing.T) {
+	t.Parallel()
 	f := prepare(t, nowhere).wire()
 	for name, change := range map[string]func(*event.SaleRecorded){
 		"no sale_id":              func(s *event.SaleRecorded) { s.SaleID = uuid.Nil },
@@ -161,6 +165,7 @@ func TestASaleThatCannotBeIsRefusedWhole(t *testing.T) {
 }
 
 func TestASaleWithACommissionNeverGetsASecondOne(t *testing.T) {
+	t.Parallel()
 	f := prepare(t, nowhere).wire()
 	tenant := newID()
 	first := sale(tenant, f.now)
@@ -183,6 +188,7 @@ func TestASaleWithACommissionNeverGetsASecondOne(t *testing.T) {
 }
 
 func TestTheSameIDsInAnotherTenantAreAnotherCommission(t *testing.T) {
+	t.Parallel()
 	f := prepare(t, nowhere).wire()
 	first := sale(newID(), f.now)
 	f.mustEarn(first)
@@ -198,6 +204,7 @@ func TestTheSameIDsInAnotherTenantAreAnotherCommission(t *testing.T) {
 }
 
 func TestFiveHundredSalesTakeEightStatements(t *testing.T) {
+	t.Parallel()
 	f := prepare(t, nowhere)
 	sent := f.counted()
 	f.wire()

@@ -60,6 +60,7 @@ func (f *fixture) csvOf(key string, partner uuid.UUID, query string) [][]string 
 }
 
 func TestAStatementTellsEveryMovementWithTheBalancesThatItLeft(t *testing.T) {
+	t.Parallel()
 	f := prepare(t, nowhere)
 	tenant, partner := newID(), newID()
 	key := f.key(tenant, auth.CommissionsRead)
@@ -123,6 +124,7 @@ func TestAStatementTellsEveryMovementWithTheBalancesThatItLeft(t *testing.T) {
 }
 
 func TestASpanOpensWithWhatWasBefore(t *testing.T) {
+	t.Parallel()
 	f := prepare(t, nowhere)
 	tenant, partner, idle := newID(), newID(), newID()
 	key := f.key(tenant, auth.CommissionsRead)
@@ -215,6 +217,7 @@ func TestAStatementOfAnySizeStreamsInConstantMemory(t *testing.T) {
 
 // A statement that another transfer overtakes while it is being sent ends where it began to end.
 func TestAStatementEndsWhereTheBooksEndedWhenItWasAskedFor(t *testing.T) {
+	t.Parallel()
 	f := prepare(t, nowhere).wire()
 	tenant, partner := newID(), newID()
 	f.mustEarn(sale(tenant, f.now, soldBy(partner)))
@@ -230,6 +233,7 @@ func TestAStatementEndsWhereTheBooksEndedWhenItWasAskedFor(t *testing.T) {
 }
 
 func TestAStatementThatCannotBeReadToItsEndIsAnError(t *testing.T) {
+	t.Parallel()
 	f := prepare(t, nowhere).wire()
 	tenant, partner := newID(), newID()
 	f.mustEarn(sale(tenant, f.now, soldBy(partner)))

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -27,7 +28,18 @@ import (
 	"partilha.dev/services/commissions/internal/pix"
 )
 
-func TestMain(m *testing.M) { testkit.Main(m) }
+// runAs in the environment makes this test binary the program of the service.
+const runAs = "COMMISSIONS_TEST_PROGRAM"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(runAs) != "" {
+		service.Main(service.Program{Name: "commissions", Schemas: Migrations, New: func(ctx context.Context, deps service.Deps) (service.Service, error) {
+			return New(ctx, Config{SecretKey: os.Getenv("COMMISSIONS_SECRET_KEY")}, deps)
+		}})
+		os.Exit(0)
+	}
+	testkit.Main(m)
+}
 
 // nowhere is an address at which no NATS answers.
 const nowhere = "nats://127.0.0.1:1"
@@ -304,13 +316,19 @@ func (f *fixture) mustAsk(tenant, partner uuid.UUID, amount money.BRL) uuid.UUID
 	return w.ID
 }
 
-// step brings a withdrawal into a state, with a reason where one is needed.
-func (f *fixture) step(tenant, id uuid.UUID, to string) *transition {
-	f.t.Helper()
+// stepTo is a step of a withdrawal into a state, with a reason where one is needed.
+func stepTo(id uuid.UUID, to string) *transition {
 	t := &transition{id: id, to: to}
 	if to == statusRejected || to == statusFailed {
 		t.Reason = new("it must not be")
 	}
+	return t
+}
+
+// step brings a withdrawal into a state.
+func (f *fixture) step(tenant, id uuid.UUID, to string) *transition {
+	f.t.Helper()
+	t := stepTo(id, to)
 	if err := f.change(f.t.Context(), tenant, operatorKey, []*transition{t}); err != nil {
 		t.err = err
 	}

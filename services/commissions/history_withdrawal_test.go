@@ -1,10 +1,8 @@
 package commissions
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/google/uuid"
@@ -13,97 +11,54 @@ import (
 	"partilha.dev/pkg/money"
 )
 
-// asked is a withdrawal of the model.
-type asked struct {
-	partner uuid.UUID
-	request withdrawalRequest
-	amount  money.BRL
-	status  string
-}
-
-// ask reserves the amount, which is there.
-func (m *model) ask(id uuid.UUID, w *asked) {
-	p := m.partner(w.partner)
-	p.Available, p.Reserved = p.Available-w.amount, p.Reserved+w.amount
-	m.withdrawals[id] = w
-}
-
-// move brings a withdrawal into a state that may follow on its own.
-func (m *model) move(id uuid.UUID, to string) {
-	w := m.withdrawals[id]
-	p := m.partner(w.partner)
-	switch w.status = to; to {
-	case "paid":
-		p.Reserved, p.Paid = p.Reserved-w.amount, p.Paid+w.amount
-		m.uncovered[w.partner] += w.amount
-	case "rejected", "cancelled", "failed":
-		p.Reserved -= w.amount
-		m.free(p, w.amount)
-	}
-}
-
-// cover has what was paid be for commissions, the oldest first. All of a history are
-// earned at one moment, so that the lower id is the older one.
-func (m *model) cover() {
-	blocked := map[uuid.UUID]bool{}
-	for _, id := range sorted(m.commissions) {
-		c := m.commissions[id]
-		switch left := c.amount - c.reversed; {
-		case c.status != "available" || blocked[c.partner]:
-		case left <= m.uncovered[c.partner]:
-			c.status = "paid"
-			m.uncovered[c.partner] -= left
-		default:
-			blocked[c.partner] = true
+// withdraw has partners of some histories ask for some amount, or for what was asked for
+// before. Those who are eager do so each time.
+func (c *crowd) withdraw() error {
+	for _, s := range c.shops {
+		if s.eager || c.random.IntN(10) == 0 {
+			if err := c.withdrawOf(s); err != nil {
+				return err
+			}
 		}
 	}
+	return nil
 }
 
-func sorted[T any](rows map[uuid.UUID]T) []uuid.UUID {
-	return slices.SortedFunc(maps.Keys(rows), func(a, b uuid.UUID) int { return bytes.Compare(a[:], b[:]) })
-}
-
-// withdraw has some partner ask for some amount, or for what was asked for before.
-func (s *shop) withdraw() error {
-	if ids := sorted(s.model.withdrawals); len(ids) > 0 && s.random.IntN(4) == 0 {
-		first := s.model.withdrawals[ids[s.random.IntN(len(ids))]]
-		again := first.request
-		again.Amount += money.BRL(s.random.IntN(2))
-		return s.unchanged(func() error {
-			_, fresh, err := s.ask(s.tenant, again)
+func (c *crowd) withdrawOf(s *shop) error {
+	if asked := s.model.asked; len(asked) > 0 && c.random.IntN(4) == 0 {
+		again := s.model.withdrawals[asked[c.random.IntN(len(asked))]].request
+		again.Amount += money.BRL(c.random.IntN(2))
+		return c.sampled(16, func() error {
+			_, fresh, err := c.ask(s.tenant, again)
 			if fresh {
 				return errors.New("a repeat has reserved something")
 			}
 			return err
-		})
+		}, s.tenant)
 	}
-	partner := newID()
-	if known := sorted(s.model.partners); len(known) > 0 {
-		partner = known[s.random.IntN(len(known))]
+	partner, there, known := uuid.Nil, money.BRL(0), sorted(s.model.partners)
+	if len(known) > 0 {
+		partner = known[c.random.IntN(len(known))]
+		there = s.model.partners[partner].Available
 	}
-	var there money.BRL
-	books, known := s.model.partners[partner]
-	if known {
-		there = books.Available
-	}
-	amount := money.BRL(1 + s.random.IntN(int(there)*3/2+2))
-	if s.random.IntN(3) == 0 && there > 0 {
+	amount := money.BRL(1 + c.random.IntN(int(there)*3/2+2))
+	if c.random.IntN(3) == 0 && there > 0 {
 		amount = there
 	}
 	r := ask(partner, amount)
 	if amount > there {
 		want := fault.Rule
-		if !known {
+		if len(known) == 0 {
 			want = fault.NotFound
 		}
-		return s.unchanged(func() error {
-			if _, _, err := s.ask(s.tenant, r); fault.KindOf(err) != want {
+		return c.sampled(16, func() error {
+			if _, _, err := c.ask(s.tenant, r); fault.KindOf(err) != want {
 				return fmt.Errorf("asked for %s of %s: %w", amount, there, err)
 			}
 			return nil
-		})
+		}, s.tenant)
 	}
-	w, fresh, err := s.ask(s.tenant, r)
+	w, fresh, err := c.ask(s.tenant, r)
 	if err != nil || !fresh {
 		return fmt.Errorf("asked for %s of %s, fresh: %t: %w", amount, there, fresh, err)
 	}
@@ -114,42 +69,96 @@ func (s *shop) withdraw() error {
 // follows are the states that may follow each, as the contract has it.
 var follows = map[string][]string{"requested": {"approved", "rejected", "cancelled"}, "approved": {"paid", "failed"}}
 
-// stepWithdrawal has a withdrawal go to any state, mostly one that may follow.
-func (s *shop) stepWithdrawal() error {
-	ids := sorted(s.model.withdrawals)
-	if len(ids) == 0 {
-		return nil
-	}
-	id := ids[s.random.IntN(len(ids))]
-	from := s.model.withdrawals[id].status
-	to := withdrawalStatuses[1+s.random.IntN(len(withdrawalStatuses)-1)]
-	if next := follows[from]; len(next) > 0 && s.random.IntN(3) > 0 {
-		to = next[s.random.IntN(len(next))]
-	}
-	if slices.Contains(follows[from], to) {
-		if made := s.fixture.step(s.tenant, id, to); made.err != nil || made.repeated {
-			return fmt.Errorf("from %s to %s, repeated: %t: %w", from, to, made.repeated, made.err)
-		}
-		s.model.move(id, to)
-		return nil
-	}
-	return s.unchanged(func() error {
-		made := s.fixture.step(s.tenant, id, to)
-		if made.repeated != (from == to) || !made.repeated && fault.KindOf(made.err) != fault.Conflict {
-			return fmt.Errorf("from %s to %s, repeated: %t: %w", from, to, made.repeated, made.err)
-		}
-		return nil
-	})
+// expected is a step of a withdrawal and what must become of it.
+type expected struct {
+	*transition
+	from     string
+	repeated bool
+	refused  string // the code; "" for none
 }
 
-// unchanged does what must leave everything as it is.
-func (s *shop) unchanged(do func() error) error {
-	before := s.rows()
-	if err := do(); err != nil {
-		return err
+func (e expected) check() error {
+	code := ""
+	if e.err != nil {
+		if fault.Of(e.err) == nil {
+			return e.err
+		}
+		code = fault.Of(e.err).Code
 	}
-	if !slices.Equal(before, s.rows()) {
-		return errors.New("what changes nothing left a trace")
+	if code != e.refused || e.transition.repeated != e.repeated {
+		return fmt.Errorf("from %s to %s: %q, repeated: %t; want %q, %t", e.from, e.to, code, e.transition.repeated, e.refused, e.repeated)
 	}
 	return nil
+}
+
+// settle has withdrawals of about half of the histories go to any state, mostly one that
+// may follow: those of a tenant in one call, in which each stands alone.
+func (c *crowd) settle() error {
+	calls := map[uuid.UUID][]expected{}
+	for _, s := range c.some(2) {
+		if len(s.model.asked) > 0 {
+			calls[s.tenant] = append(calls[s.tenant], c.settleOf(s))
+		}
+	}
+	for tenant, steps := range calls {
+		transitions := make([]*transition, len(steps))
+		changing := false
+		for i, e := range steps {
+			transitions[i] = e.transition
+			changing = changing || e.refused == "" && !e.repeated
+		}
+		do := func() error { return c.change(c.t.Context(), tenant, operatorKey, transitions) }
+		err := error(nil)
+		if changing {
+			err = do()
+		} else {
+			err = c.sampled(2, do, tenant)
+		}
+		if err != nil {
+			return err
+		}
+		for _, e := range steps {
+			if err := e.check(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// settleOf takes one step of a withdrawal in the model, and tells it.
+func (c *crowd) settleOf(s *shop) expected {
+	id := s.model.asked[c.random.IntN(len(s.model.asked))]
+	from := s.model.withdrawals[id].status
+	to := withdrawalStatuses[1+c.random.IntN(len(withdrawalStatuses)-1)]
+	if next := follows[from]; len(next) > 0 && c.random.IntN(3) > 0 {
+		to = next[c.random.IntN(len(next))]
+	}
+	e := expected{transition: stepTo(id, to), from: from, repeated: from == to}
+	if !e.repeated && !slices.Contains(follows[from], to) {
+		e.refused = "invalid_transition"
+	}
+	if to == "paid" && c.random.IntN(2) == 0 {
+		c.name(s.tenant, &e)
+	}
+	if !e.repeated && e.refused == "" {
+		s.model.move(id, to)
+	}
+	return e
+}
+
+// name names the payment: by an id of its own, or now and then by another withdrawal's.
+func (c *crowd) name(tenant uuid.UUID, e *expected) {
+	if paid := c.paid[tenant]; len(paid) > 0 && c.random.IntN(4) == 0 {
+		e.EndToEndID = &paid[c.random.IntN(len(paid))]
+		if e.refused == "" && !e.repeated {
+			e.refused = "conflict"
+		}
+		return
+	}
+	id := fmt.Sprintf("E12345678202607141305%011d", c.random.IntN(100_000_000_000))
+	e.EndToEndID = &id
+	if e.refused == "" && !e.repeated {
+		c.paid[tenant] = append(c.paid[tenant], id)
+	}
 }

@@ -20,6 +20,7 @@ import (
 )
 
 func TestEveryFilterOfTheCommissionsNarrowsTheList(t *testing.T) {
+	t.Parallel()
 	f := prepare(t, nowhere)
 	tenant := newID()
 	key := f.key(tenant, auth.CommissionsRead)
@@ -127,15 +128,16 @@ from generate_series(1, $1::bigint) as n, generate_series(1, 2) as tenant,
 	lateral (select timestamptz '2026-01-01' + n * interval '1 minute' as at,
 		case when n % 100 = 99 then 'failed' when n % 10 = 1 then 'approved' else 'paid' end as status) as asked`
 
-// crowd fills the tables with many rows of two tenants and returns a connection.
-func (f *fixture) crowd(rows int) *pgx.Conn {
+// many fills tables by the statements with many rows of two tenants and returns a
+// connection.
+func (f *fixture) many(rows int, statements ...string) *pgx.Conn {
 	f.t.Helper()
 	conn, err := f.deps.Pool.Acquire(f.t.Context())
 	if err != nil {
 		f.t.Fatal(err)
 	}
 	f.t.Cleanup(conn.Release)
-	for _, statement := range []string{manyCommissionsStatement, manyAccountsStatement, manyTransfersStatement, manyWithdrawalsStatement} {
+	for _, statement := range statements {
 		if _, err := conn.Exec(f.t.Context(), statement, rows); err != nil {
 			f.t.Fatal(err)
 		}
@@ -154,9 +156,10 @@ func minute(n int) *time.Time { return new(time.Date(2026, 1, 1, 0, n, 0, 0, tim
 var firstTenant = uuid.MustParse("00000000-0000-7000-8000-000000000001")
 
 func TestEveryFilterOfTheCommissionsIsAWalkAlongOneIndex(t *testing.T) {
+	t.Parallel()
 	const limit = 26
 	f := prepare(t, nowhere).wire()
-	conn := f.crowd(30_000)
+	conn := f.many(30_000, manyCommissionsStatement)
 	for name, row := range map[string]struct {
 		filter commissionFilter
 		index  string
@@ -201,8 +204,9 @@ func TestEveryFilterOfTheCommissionsIsAWalkAlongOneIndex(t *testing.T) {
 }
 
 func TestBalancesAndStatementsAreWalksAlongOneIndex(t *testing.T) {
+	t.Parallel()
 	f := prepare(t, nowhere).wire()
-	conn := f.crowd(30_000)
+	conn := f.many(30_000, manyAccountsStatement, manyTransfersStatement)
 	testkit.WalksAlong(t, conn, listBalancesQuery, pgx.NamedArgs{"tenant_id": &firstTenant, "after": ordinal(20_000), "limit": 26}, "accounts_pkey", 26, false)
 	for name, query := range map[string]string{"lines": linesQuery, "opening": lastBeforeQuery} {
 		named := pgx.NamedArgs{"p1": &firstTenant, "p2": ordinal(1), "p3": minute(20_000), "p4": minute(29_000), "p5": 1000}
@@ -214,9 +218,10 @@ func TestBalancesAndStatementsAreWalksAlongOneIndex(t *testing.T) {
 }
 
 func TestEveryFilterOfTheWithdrawalsIsAWalkAlongOneIndex(t *testing.T) {
+	t.Parallel()
 	const limit = 26
 	f := prepare(t, nowhere).wire()
-	conn := f.crowd(30_000)
+	conn := f.many(30_000, manyWithdrawalsStatement)
 	for name, row := range map[string]struct {
 		filter withdrawalFilter
 		index  string
@@ -249,8 +254,9 @@ func TestEveryFilterOfTheWithdrawalsIsAWalkAlongOneIndex(t *testing.T) {
 // What a payment covers is looked up among the commissions that are available alone,
 // however many a partner has that are paid already.
 func TestTheOldestCommissionsThatAreAvailableAreAWalkAlongTheirOwnIndex(t *testing.T) {
+	t.Parallel()
 	f := prepare(t, nowhere).wire()
-	conn := f.crowd(30_000)
+	conn := f.many(30_000, manyCommissionsStatement)
 	const oldest = `
 select commission_id, commission_amount_centavos - reversed_centavos from commissions c where c.tenant_id = @tenant_id and c.partner_id = @partner_id and c.status = 'available'
 order by created_at, commission_id limit @limit`

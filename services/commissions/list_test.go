@@ -53,6 +53,7 @@ func (f *fixture) firstCursor(key string) string {
 }
 
 func TestACommissionExplainsItself(t *testing.T) {
+	t.Parallel()
 	f := prepare(t, nowhere)
 	tenant := newID()
 	key := f.key(tenant, auth.CommissionsRead)
@@ -79,6 +80,7 @@ func TestACommissionExplainsItself(t *testing.T) {
 }
 
 func TestPagesAreNewestFirstAndDoNotShiftWhileCommissionsArrive(t *testing.T) {
+	t.Parallel()
 	f := prepare(t, nowhere)
 	tenant, partner := newID(), newID()
 	key := f.key(tenant, auth.CommissionsRead)
@@ -113,6 +115,7 @@ func TestPagesAreNewestFirstAndDoNotShiftWhileCommissionsArrive(t *testing.T) {
 }
 
 func TestAPageHas25RowsUnlessMoreOrFewerAreAskedFor(t *testing.T) {
+	t.Parallel()
 	f := prepare(t, nowhere)
 	tenant := newID()
 	key := f.key(tenant, auth.CommissionsRead)
@@ -126,6 +129,7 @@ func TestAPageHas25RowsUnlessMoreOrFewerAreAskedFor(t *testing.T) {
 }
 
 func TestFiltersNarrowTheListTogether(t *testing.T) {
+	t.Parallel()
 	f := prepare(t, nowhere)
 	tenant := newID()
 	key := f.key(tenant, auth.CommissionsRead)
@@ -156,6 +160,7 @@ func TestFiltersNarrowTheListTogether(t *testing.T) {
 var requestID = regexp.MustCompile(`"request_id":"[^"]*"`)
 
 func TestAnotherTenantsCommissionReadsLikeOneThatNeverWas(t *testing.T) {
+	t.Parallel()
 	f := prepare(t, nowhere)
 	owner, stranger := newID(), newID()
 	owners, strangers := f.key(owner, auth.CommissionsRead), f.key(stranger, auth.CommissionsRead)
@@ -196,6 +201,7 @@ func refused(t *testing.T, answer *httptest.ResponseRecorder, status int, code s
 }
 
 func TestWhatIsNotARequestOfTheAPIIsRefused(t *testing.T) {
+	t.Parallel()
 	f := prepare(t, nowhere)
 	tenant := newID()
 	key, scopeless := f.key(tenant, auth.CommissionsRead), f.key(tenant, auth.SalesRead, auth.GoalsRead)
@@ -255,6 +261,7 @@ func TestWhatIsNotARequestOfTheAPIIsRefused(t *testing.T) {
 }
 
 func TestCommissionsCannotBeChangedByAnybody(t *testing.T) {
+	t.Parallel()
 	f := prepare(t, nowhere)
 	key := f.key(newID(), auth.AllScopes...)
 	f.wire()
@@ -273,6 +280,7 @@ func TestCommissionsCannotBeChangedByAnybody(t *testing.T) {
 }
 
 func TestAKeyThatAsksTooOftenIsToldWhenToComeAgain(t *testing.T) {
+	t.Parallel()
 	f := prepare(t, nowhere)
 	key := f.key(newID(), auth.CommissionsRead)
 	f.deps.Limiter = web.NewLimiter(web.Limits{PerSecond: 1, Burst: 1, InFlight: 1, FailuresPerSecond: 1, FailureBurst: 1})
@@ -288,6 +296,7 @@ func TestAKeyThatAsksTooOftenIsToldWhenToComeAgain(t *testing.T) {
 }
 
 func TestADefectIsShownAsASafeText(t *testing.T) {
+	t.Parallel()
 	f := prepare(t, nowhere)
 	key := f.key(newID(), auth.CommissionsRead)
 	f.wire()
@@ -302,6 +311,7 @@ func TestADefectIsShownAsASafeText(t *testing.T) {
 }
 
 func TestWithoutItsDatabaseTheServiceIsUnavailable(t *testing.T) {
+	t.Parallel()
 	f := prepare(t, nowhere)
 	key := f.key(newID(), auth.CommissionsRead)
 	f.wire()

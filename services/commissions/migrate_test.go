@@ -24,6 +24,7 @@ values ($1, $2, $3, $4, $5, 'sale', $6, $7, 100000, $8, $9, $10, $11)`
 // Three partners of two tenants have earned commissions before there was a ledger: some
 // at the same instant, some held back, one of nothing.
 func TestTheCommissionsThatExistBecomeTransfers(t *testing.T) {
+	t.Parallel()
 	first, err := fs.ReadFile(migrations, "migrations/00001_commissions.sql")
 	if err != nil {
 		t.Fatal(err)

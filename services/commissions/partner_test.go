@@ -48,6 +48,7 @@ func orders(n int) (all [][]int) {
 }
 
 func TestTheHighestVersionOfAPartnerHoldsInEveryOrder(t *testing.T) {
+	t.Parallel()
 	f := prepare(t, nowhere).wire()
 	tenant := newID()
 	changes := func(partner uuid.UUID) []event.Event[event.PartnerChanged] {
@@ -99,6 +100,7 @@ func TestTheHighestVersionOfAPartnerHoldsInEveryOrder(t *testing.T) {
 }
 
 func TestACreatedPartnerIsKnownAsItWasCreated(t *testing.T) {
+	t.Parallel()
 	f := prepare(t, nowhere).wire()
 	partner := created(newID(), newID())
 	if err := f.hearCreated(partner); err != nil {
@@ -112,6 +114,7 @@ func TestACreatedPartnerIsKnownAsItWasCreated(t *testing.T) {
 }
 
 func TestAPartnerOfOneTenantIsNoPartnerOfAnother(t *testing.T) {
+	t.Parallel()
 	f := prepare(t, nowhere).wire()
 	one, other, partner := newID(), newID(), newID()
 	if err := f.hearChanged(changed(one, partner, 1, "Ana", "active"), changed(other, partner, 2, "Bia", "banned")); err != nil {
@@ -123,6 +126,7 @@ func TestAPartnerOfOneTenantIsNoPartnerOfAnother(t *testing.T) {
 }
 
 func TestAPartnerThatCannotBeIsRefused(t *testing.T) {
+	t.Parallel()
 	f := prepare(t, nowhere).wire()
 	for name, e := range map[string]event.Event[event.PartnerChanged]{
 		"no id":                  changed(newID(), uuid.Nil, 1, "Ana", "active"),

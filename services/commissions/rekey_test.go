@@ -19,6 +19,7 @@ func ringOf(t *testing.T, keys ...string) *seal.Ring {
 }
 
 func TestEveryPIXKeyIsBroughtUnderTheNewKey(t *testing.T) {
+	t.Parallel()
 	const some = rekeyAtOnce + 3
 	w := newTeller(t)
 	newKey := base64.StdEncoding.EncodeToString([]byte(strings.Repeat("new-", 8)))
@@ -49,6 +50,7 @@ func TestEveryPIXKeyIsBroughtUnderTheNewKey(t *testing.T) {
 }
 
 func TestAPIXKeyOpensNowhereElse(t *testing.T) {
+	t.Parallel()
 	w := newTeller(t)
 	first, second := w.mustAsk(w.tenant, w.partner, 1), w.mustAsk(w.tenant, w.partner, 1)
 	w.exec(`update withdrawals set pix_key = (select pix_key from withdrawals where withdrawal_id = $1) where withdrawal_id = $2`, first, second)
@@ -61,6 +63,7 @@ func TestAPIXKeyOpensNowhereElse(t *testing.T) {
 }
 
 func TestAServiceWithoutAUsableKeyDoesNotStart(t *testing.T) {
+	t.Parallel()
 	f := prepare(t, nowhere)
 	for _, key := range []string{"", "short", sealingKey + "," + sealingKey} {
 		if _, err := New(t.Context(), Config{SecretKey: key}, f.deps); err == nil || !strings.HasPrefix(err.Error(), "COMMISSIONS_SECRET_KEY: ") {

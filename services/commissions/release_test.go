@@ -20,6 +20,7 @@ func heldFor(days int) func(*event.SaleRecorded) {
 }
 
 func TestAHeldCommissionIsReleasedWhenItsTimeHasComeAndNotBefore(t *testing.T) {
+	t.Parallel()
 	f := prepare(t, nowhere).wire()
 	tenant, partner := newID(), newID()
 	sold := sale(tenant, f.now, soldBy(partner), heldFor(2))
@@ -49,6 +50,7 @@ func TestAHeldCommissionIsReleasedWhenItsTimeHasComeAndNotBefore(t *testing.T) {
 }
 
 func TestAReleaseIsToldWithWhatRefundsHaveLeft(t *testing.T) {
+	t.Parallel()
 	f := prepare(t, nowhere).wire()
 	tenant := newID()
 	sold := sale(tenant, f.now, heldFor(1))
@@ -66,6 +68,7 @@ func TestAReleaseIsToldWithWhatRefundsHaveLeft(t *testing.T) {
 }
 
 func TestWhatWasTakenBackWhileItWasHeldIsNotReleased(t *testing.T) {
+	t.Parallel()
 	f := prepare(t, nowhere).wire()
 	tenant, partner := newID(), newID()
 	sold := sale(tenant, f.now, soldBy(partner), heldFor(1))
@@ -86,6 +89,7 @@ func TestWhatWasTakenBackWhileItWasHeldIsNotReleased(t *testing.T) {
 }
 
 func TestAHeldCommissionOfNothingIsReleasedToo(t *testing.T) {
+	t.Parallel()
 	f := prepare(t, nowhere).wire()
 	tenant := newID()
 	sold := sale(tenant, f.now, worth(1, 10_0000, 0), heldFor(1))
@@ -101,6 +105,7 @@ func TestAHeldCommissionOfNothingIsReleasedToo(t *testing.T) {
 }
 
 func TestWhateverBecomesAvailablePaysBackDebtFirst(t *testing.T) {
+	t.Parallel()
 	f := prepare(t, nowhere).wire()
 	for name, enter := range map[string]func(tenant, partner uuid.UUID){
 		"a sale": func(tenant, partner uuid.UUID) { f.mustEarn(sale(tenant, f.now, soldBy(partner))) },
@@ -155,6 +160,7 @@ func (f *fixture) indebt(tenant, partner uuid.UUID, owed money.BRL) {
 }
 
 func TestReplicasReleaseEachCommissionOnce(t *testing.T) {
+	t.Parallel()
 	f := prepare(t, nowhere).wire()
 	tenant, partners := newID(), []uuid.UUID{newID(), newID(), newID()}
 	const sold = 2000
@@ -205,6 +211,7 @@ func TestReplicasReleaseEachCommissionOnce(t *testing.T) {
 
 // Somebody has taken away by hand what is pending of two partners.
 func TestACommissionThatCannotBeReleasedHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
 	f := prepare(t, nowhere)
 	core, logs := observer.New(zap.ErrorLevel)
 	f.deps.Log = zap.New(core)
@@ -244,6 +251,7 @@ func TestACommissionThatCannotBeReleasedHoldsUpNoOther(t *testing.T) {
 }
 
 func TestTheRunningServiceReleasesByItself(t *testing.T) {
+	t.Parallel()
 	f := prepare(t, nowhere).wire()
 	tenant, partner := newID(), newID()
 	f.mustEarn(sale(tenant, f.now, soldBy(partner), heldFor(1)))
@@ -253,6 +261,7 @@ func TestTheRunningServiceReleasesByItself(t *testing.T) {
 }
 
 func TestFiveHundredReleasesTakeNineStatements(t *testing.T) {
+	t.Parallel()
 	f := prepare(t, nowhere)
 	sent := f.counted()
 	f.wire()

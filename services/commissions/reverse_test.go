@@ -16,6 +16,7 @@ import (
 )
 
 func TestARefundTakesTheMoneyFromWhereItIs(t *testing.T) {
+	t.Parallel()
 	f := prepare(t, nowhere).wire()
 	for name, row := range map[string]struct {
 		days    int
@@ -53,6 +54,7 @@ func TestARefundTakesTheMoneyFromWhereItIs(t *testing.T) {
 }
 
 func TestTheRefundsOfASaleReturnItsWholeCommissionInEveryOrder(t *testing.T) {
+	t.Parallel()
 	f := prepare(t, nowhere).wire()
 	for _, order := range orders(4) {
 		for _, released := range []int{0, 2, 4} { // so many refunds come before the release
@@ -83,6 +85,7 @@ func TestTheRefundsOfASaleReturnItsWholeCommissionInEveryOrder(t *testing.T) {
 }
 
 func TestARefundBeforeItsSaleWaits(t *testing.T) {
+	t.Parallel()
 	f := prepare(t, nowhere).wire()
 	tenant, partner := newID(), newID()
 	sold := sale(tenant, f.now, soldBy(partner))
@@ -128,6 +131,7 @@ func (*interruption) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEnd
 // The commission commits between the locking of the books, of which its partner has none
 // yet, and the reading of the commissions.
 func TestARefundThatFindsTheCommissionWithoutItsBookWaits(t *testing.T) {
+	t.Parallel()
 	f := prepare(t, nowhere)
 	config, err := pgxpool.ParseConfig(f.deps.Pool.Config().ConnString())
 	if err != nil {
@@ -151,6 +155,7 @@ func TestARefundThatFindsTheCommissionWithoutItsBookWaits(t *testing.T) {
 }
 
 func TestARefundThatCannotBeIsRefusedWhole(t *testing.T) {
+	t.Parallel()
 	f := prepare(t, nowhere).wire()
 	tenant := newID()
 	sold, other := sale(tenant, f.now), sale(tenant, f.now)
@@ -191,6 +196,7 @@ func TestARefundThatCannotBeIsRefusedWhole(t *testing.T) {
 // Its two halves are transfers of different kinds, and the unique key alone would let a
 // repeat make the one that the first time did not.
 func TestARefundThatBecameDebtCannotBePostedAgainFromWhatIsAvailableLater(t *testing.T) {
+	t.Parallel()
 	f := prepare(t, nowhere).wire()
 	tenant, partner := newID(), newID()
 	sold := sale(tenant, f.now, soldBy(partner))
@@ -207,6 +213,7 @@ func TestARefundThatBecameDebtCannotBePostedAgainFromWhatIsAvailableLater(t *tes
 }
 
 func TestAReversalIsToldOnceWithTheTraceOfItsRefund(t *testing.T) {
+	t.Parallel()
 	f := prepare(t, nowhere).wire()
 	tenant := newID()
 	sold := sale(tenant, f.now)
@@ -229,6 +236,7 @@ func TestAReversalIsToldOnceWithTheTraceOfItsRefund(t *testing.T) {
 }
 
 func TestARefundThatTakesNothingBackTellsNothing(t *testing.T) {
+	t.Parallel()
 	f := prepare(t, nowhere).wire()
 	sold := sale(newID(), f.now)
 	f.mustEarn(sold)

@@ -88,16 +88,17 @@ func (s *Service) settleWithdrawals(call *web.Call) (web.Answer, error) {
 
 // settle makes the transitions, some of them in each transaction. Where the first
 // transaction fails it returns why: then nothing was done, and the call can be repeated as
-// a whole. A later one that fails is the failure of its elements.
+// a whole. A later one that fails, or one of which nothing can be shown any more, is the
+// failure of its elements.
 func (s *Service) settle(call *web.Call, transitions []*transition) error {
 	done := 0
 	for part := range slices.Chunk(transitions, settleAtOnce) {
 		err := s.change(call.Context(), call.Tenant(), call.Key.ID, part)
-		if err == nil {
-			err = s.showAll(call, part)
-		}
 		if err != nil && done == 0 {
 			return err
+		}
+		if err == nil {
+			err = s.showAll(call, part)
 		}
 		for _, t := range part {
 			if err != nil {

@@ -37,10 +37,11 @@ func (w *teller) payouts(key, query string) [][]string {
 }
 
 func TestEveryElementOfABatchStandsAlone(t *testing.T) {
+	t.Parallel()
 	w := newTeller(t)
-	ids := make([]uuid.UUID, 6)
+	ids := make([]uuid.UUID, 7)
 	for i := range ids {
-		if ids[i] = w.mustAsk(w.tenant, w.partner, 1_00); i < 5 {
+		if ids[i] = w.mustAsk(w.tenant, w.partner, 1_00); i != 5 {
 			w.mustStep(w.tenant, ids[i], statusApproved)
 		}
 	}
@@ -57,6 +58,9 @@ func TestEveryElementOfABatchStandsAlone(t *testing.T) {
 		{fmt.Sprintf(`{"withdrawal_id":%q,"action":"pay"}`, newID()), `404 not_found`},
 		{fmt.Sprintf(`{"withdrawal_id":%q,"action":"pay"}`, ids[5]), `409 invalid_transition`},
 		{fmt.Sprintf(`{"withdrawal_id":%q,"action":"pay",%s}`, ids[4], endToEnd), `200 paid end_to_end_id`},
+		{fmt.Sprintf(`{"withdrawal_id":%q,"action":"pay",%s}`, ids[6], endToEnd), `409 conflict /end_to_end_id not_allowed`},
+		{fmt.Sprintf(`{"withdrawal_id":%q,"action":"pay",%s}`, ids[0], endToEnd), `200 paid `},
+		{fmt.Sprintf(`{"withdrawal_id":%q,"action":"pay","end_to_end_id":"E12345678202607141305abcDEF12346"}`, ids[6]), `200 paid `},
 		{fmt.Sprintf(`{"withdrawal_id":%q,"action":"pay"}`, ids[3]), `200 paid `},
 		{fmt.Sprintf(`{"withdrawal_id":%q,"action":"pay"}`, ids[3]), `200 paid `},
 		{fmt.Sprintf(`{"withdrawal_id":%q,"action":"fail","reason":"x"}`, ids[3]), `409 invalid_transition`},
@@ -101,6 +105,7 @@ func TestEveryElementOfABatchStandsAlone(t *testing.T) {
 }
 
 func TestAThousandSettlementsTakeFewStatements(t *testing.T) {
+	t.Parallel()
 	const elements = 1_000
 	f := prepare(t, nowhere)
 	sent := f.counted()

@@ -17,6 +17,7 @@ import (
 // order, from several replicas at once, while refunds and releases go on: nobody may be
 // refused because of anybody else, deadlocks included.
 func TestAHotPartnerAndManyOthersNeverDeadlock(t *testing.T) {
+	t.Parallel()
 	const workers, rounds, batch = 6, 12, 60
 	f := prepare(t, nowhere).wire()
 	tenant := newID()
@@ -90,6 +91,7 @@ func TestAHotPartnerAndManyOthersNeverDeadlock(t *testing.T) {
 
 // Books that several replicas begin at the same moment are begun once.
 func TestNewPartnersAreBegunByManyAtOnce(t *testing.T) {
+	t.Parallel()
 	f := prepare(t, nowhere).wire()
 	tenant := newID()
 	const workers, each = 8, 40

@@ -72,24 +72,30 @@ func sealedSale(t *testing.T, sold event.Event[event.SaleRecorded]) event.Sealed
 func (f *fixture) settle(sales *others) {
 	f.t.Helper()
 	testkit.Eventually(f.t, soon, "the stream is handled", func() bool {
-		var delivered uint64 // each event has one consumer
-		for _, consumer := range f.Consumers() {
-			stream := bus.Sales
-			if consumer.Events[0] == event.NameGoalReached {
-				stream = bus.Goals
-			}
-			durable, err := f.deps.Bus.JetStream().Consumer(f.t.Context(), stream.Name, consumer.Name)
-			if err != nil || durable.CachedInfo().NumPending > 0 || durable.CachedInfo().NumAckPending > 0 {
-				return false
-			}
-			delivered += durable.CachedInfo().Delivered.Consumer
-		}
-		return delivered >= sales.published && len(f.dump(`select * from outbox_pending`)) == 0
+		return f.handled(sales) && len(f.dump(`select * from outbox_pending`)) == 0
 	})
 }
 
-// told is how many events the service's own stream holds.
-func (f *fixture) told() uint64 {
+// handled tells whether everything that was published is handled or parked.
+func (f *fixture) handled(sales *others) bool {
+	f.t.Helper()
+	var delivered uint64 // each event has one consumer
+	for _, consumer := range f.Consumers() {
+		stream := bus.Sales
+		if consumer.Events[0] == event.NameGoalReached {
+			stream = bus.Goals
+		}
+		durable, err := f.deps.Bus.JetStream().Consumer(f.t.Context(), stream.Name, consumer.Name)
+		if err != nil || durable.CachedInfo().NumPending > 0 || durable.CachedInfo().NumAckPending > 0 {
+			return false
+		}
+		delivered += durable.CachedInfo().Delivered.Consumer
+	}
+	return delivered >= sales.published
+}
+
+// published is how many events the service's own stream holds.
+func (f *fixture) published() uint64 {
 	f.t.Helper()
 	stream, err := f.deps.Bus.JetStream().Stream(f.t.Context(), bus.Commissions.Name)
 	if err != nil {
@@ -139,6 +145,7 @@ func season(t *testing.T, now time.Time) (events []event.Sealed, commissions, to
 }
 
 func TestWhateverEarnsBecomesOneCommissionAndOneEvent(t *testing.T) {
+	t.Parallel()
 	nats := testkit.NATS(t)
 	f := prepare(t, nats.URL()).wire()
 	events, earned, told := season(t, f.now)
@@ -149,7 +156,7 @@ func TestWhateverEarnsBecomesOneCommissionAndOneEvent(t *testing.T) {
 	if n := len(f.dump(`select commission_id from commissions`)); n != earned {
 		t.Errorf("%d commissions, want %d", n, earned)
 	}
-	if n := f.told(); n != uint64(told) {
+	if n := f.published(); n != uint64(told) {
 		t.Errorf("%d events, want %d", n, told)
 	}
 	if partners := f.dump(`select name, version from partners`); !slices.Equal(partners, []string{`("Ana Lima",2)`, `("Ana Lima",2)`, `("Ana Lima",2)`}) {
@@ -161,6 +168,7 @@ func TestWhateverEarnsBecomesOneCommissionAndOneEvent(t *testing.T) {
 }
 
 func TestTheWholeStreamAgainInAnyOrderChangesNothing(t *testing.T) {
+	t.Parallel()
 	nats := testkit.NATS(t)
 	f := prepare(t, nats.URL()).wire()
 	sales := newOthers(t, nats.URL())
@@ -168,7 +176,7 @@ func TestTheWholeStreamAgainInAnyOrderChangesNothing(t *testing.T) {
 	sales.publish(events...)
 	stop := f.run()
 	f.settle(sales)
-	before, told := f.state(), f.told()
+	before, told := f.state(), f.published()
 
 	f.now = f.now.Add(time.Hour) // whatever were written now would bear another time
 	rand.Shuffle(len(events), func(i, j int) { events[i], events[j] = events[j], events[i] })
@@ -176,12 +184,13 @@ func TestTheWholeStreamAgainInAnyOrderChangesNothing(t *testing.T) {
 	f.settle(sales)
 	stop()
 	same(t, before, f.state())
-	if n := f.told(); n != told {
+	if n := f.published(); n != told {
 		t.Errorf("%d events are told, %d were", n, told)
 	}
 }
 
 func TestTheOrderOfTheStreamDecidesNothing(t *testing.T) {
+	t.Parallel()
 	events, _, _ := season(t, event.Instant(time.Now()))
 	var outcomes []map[string][]string
 	for range 2 {
@@ -203,6 +212,7 @@ func TestTheOrderOfTheStreamDecidesNothing(t *testing.T) {
 }
 
 func TestARefundThatOvertookItsSaleIsPostedOnceTheSaleIsThere(t *testing.T) {
+	t.Parallel()
 	nats := testkit.NATS(t)
 	f := prepare(t, nats.URL()).wire()
 	sales := newOthers(t, nats.URL())
@@ -234,6 +244,7 @@ func TestARefundThatOvertookItsSaleIsPostedOnceTheSaleIsThere(t *testing.T) {
 }
 
 func TestABadEventIsParkedAndItsNeighboursAreHandled(t *testing.T) {
+	t.Parallel()
 	nats := testkit.NATS(t)
 	f := prepare(t, nats.URL()).wire()
 	tenant := newID()

@@ -13,6 +13,7 @@ import (
 )
 
 func TestNobodyChangesOrRemovesATransfer(t *testing.T) {
+	t.Parallel()
 	f := prepare(t, nowhere).wire()
 	f.mustEarn(sale(newID(), f.now))
 	before := f.dump(`select * from transfers`)
@@ -46,6 +47,7 @@ func (f *fixture) post(key partnerKey, kind movement, reference uuid.UUID, from,
 }
 
 func TestATransferOfAKindIsMadeOnceForItsCause(t *testing.T) {
+	t.Parallel()
 	f := prepare(t, nowhere).wire()
 	key, cause := partnerKey{newID(), newID()}, newID()
 	if err := f.post(key, movedCommission, cause, expense, available, 5); err != nil {
@@ -64,6 +66,7 @@ func TestATransferOfAKindIsMadeOnceForItsCause(t *testing.T) {
 }
 
 func TestTheDatabaseKnowsWhichWayMoneyMayGo(t *testing.T) {
+	t.Parallel()
 	f := prepare(t, nowhere).wire()
 	key := partnerKey{newID(), newID()}
 	for _, way := range []struct {
@@ -81,6 +84,7 @@ func TestTheDatabaseKnowsWhichWayMoneyMayGo(t *testing.T) {
 }
 
 func TestTheDatabaseKeepsBalancesThatCannotBe(t *testing.T) {
+	t.Parallel()
 	f := prepare(t, nowhere).wire()
 	for constraint, set := range map[string]string{
 		"accounts_pending": "pending_centavos = -1", "accounts_available": "available_centavos = -1", "accounts_reserved": "reserved_centavos = -1",
@@ -94,6 +98,7 @@ func TestTheDatabaseKeepsBalancesThatCannotBe(t *testing.T) {
 }
 
 func TestAPartnersTransfersHaveOneOrderWhateverTheClockSays(t *testing.T) {
+	t.Parallel()
 	f := prepare(t, nowhere).wire()
 	tenant, partner := newID(), newID()
 	start := f.now

@@ -88,6 +88,10 @@ func (s *Service) changeTo(status string) func(*web.Call) (web.Answer, error) {
 // its event is stored, with its state. An error is about all of them, and none is made.
 func (s *Service) change(ctx context.Context, tenant uuid.UUID, keyID string, transitions []*transition) error {
 	err := postgres.Transact(ctx, s.deps.Pool, func(tx *postgres.Tx) error {
+		known, err := lockPayments(ctx, tx, tenant, transitions)
+		if err != nil {
+			return err
+		}
 		subjects, books, err := s.lockSubjects(ctx, tx, tenant, transitions)
 		if err != nil {
 			return err
@@ -100,9 +104,10 @@ func (s *Service) change(ctx context.Context, tenant uuid.UUID, keyID string, tr
 				t.err = web.NotFound()
 				continue
 			}
-			if t.withdrawal = of.withdrawal; t.decide(of.payee, books.now) {
+			if t.withdrawal = of.withdrawal; t.decide(of.payee, known, books.now) {
 				continue
 			}
+			known.note(t)
 			changed, err := event.Seal(tenant, t.id.String()+"/"+t.to, books.now, t.apply(tenant, books), trace.Parent(ctx))
 			if err != nil {
 				return err
@@ -125,7 +130,7 @@ func (s *Service) change(ctx context.Context, tenant uuid.UUID, keyID string, tr
 
 // decide tells whether there is nothing to do: the transition was made before, or may not
 // be made; then err tells why.
-func (t *transition) decide(who payee, now time.Time) (settled bool) {
+func (t *transition) decide(who payee, known payments, now time.Time) (settled bool) {
 	w := t.withdrawal
 	switch {
 	case w.Status == t.to:
@@ -136,6 +141,8 @@ func (t *transition) decide(who payee, now time.Time) (settled bool) {
 		t.err = errBanned
 	case t.PaidAt != nil && t.PaidAt.After(now.Add(maxAhead)):
 		t.err = fault.New(fault.Rule, "rule_violated", "paid_at is more than 24 hours ahead")
+	case known.taken(t):
+		t.err = paymentTaken()
 	default:
 		return false
 	}

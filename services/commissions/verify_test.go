@@ -7,11 +7,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/uuid"
+
 	"partilha.dev/pkg/auth"
 )
 
 func TestBooksThatWereCookedAreFound(t *testing.T) {
-	for name, row := range map[string]struct {
+	t.Parallel()
+	rows := map[string]struct {
 		cook string
 		want []string
 	}{
@@ -53,22 +56,32 @@ func TestBooksThatWereCookedAreFound(t *testing.T) {
 		"what covers nothing yet": {`update accounts set uncovered_centavos = uncovered_centavos + 1 where partner_id = $1`,
 			[]string{"paid_equals_covered_commissions"}},
 		"nothing": {`select $1::uuid`, nil},
-	} {
+	}
+	f := prepare(t, nowhere)
+	other, tenants, keys := newID(), map[string]uuid.UUID{}, map[string]string{}
+	others := f.key(other, auth.CommissionsRead)
+	for name := range rows {
+		tenants[name] = newID()
+		keys[name] = f.key(tenants[name], auth.CommissionsRead)
+	}
+	f.wire()
+	f.mustEarn(sale(other, f.now))
+	partners := map[string]uuid.UUID{}
+	for name, tenant := range tenants {
+		partner := newID()
+		held, sold := sale(tenant, f.now, soldBy(partner), heldFor(1)), sale(tenant, f.now, soldBy(partner))
+		f.mustEarn(held, sold)
+		f.mustReverse(refundOf(sold, 10_00), refundOf(held, 10_00))
+		f.mustAsk(tenant, partner, 1_00)
+		f.mustStep(tenant, f.mustAsk(tenant, partner, 2_00), statusApproved, statusPaid)
+		partners[name] = partner
+	}
+	f.exec(`alter table transfers disable trigger user`)
+	f.exec(`alter table accounts drop constraint accounts_reserved, drop constraint accounts_repaid`)
+	for name, row := range rows {
 		t.Run(name, func(t *testing.T) {
-			f := prepare(t, nowhere)
-			tenant, other, partner := newID(), newID(), newID()
-			key, others := f.key(tenant, auth.CommissionsRead), f.key(other, auth.CommissionsRead)
-			f.wire()
-			held, sold := sale(tenant, f.now, soldBy(partner), heldFor(1)), sale(tenant, f.now, soldBy(partner))
-			f.mustEarn(held, sold, sale(other, f.now))
-			f.mustReverse(refundOf(sold, 10_00), refundOf(held, 10_00))
-			f.mustAsk(tenant, partner, 1_00)
-			f.mustStep(tenant, f.mustAsk(tenant, partner, 2_00), statusApproved, statusPaid)
-			f.exec(`alter table transfers disable trigger user`)
-			f.exec(`alter table accounts drop constraint accounts_reserved, drop constraint accounts_repaid`)
-			f.exec(row.cook, partner)
-
-			found := f.verified(key)
+			f.exec(row.cook, partners[name])
+			found := f.verified(keys[name])
 			var wrong []string
 			for _, c := range found.Checks {
 				if !c.OK {
@@ -108,6 +121,7 @@ func (f *fixture) verified(key string) (found verified) {
 }
 
 func TestBooksInWhichNothingIsAreInOrder(t *testing.T) {
+	t.Parallel()
 	f := prepare(t, nowhere)
 	key := f.key(newID(), auth.CommissionsRead)
 	f.wire()

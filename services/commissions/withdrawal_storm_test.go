@@ -34,6 +34,7 @@ func (f *fixture) together(times int, work func(replica *fixture, i int)) {
 }
 
 func TestOfSixtyFourWithdrawalsOfTheWholeBalanceOneSucceeds(t *testing.T) {
+	t.Parallel()
 	w := newTeller(t)
 	errs := make([]error, 64)
 	w.together(len(errs), func(replica *fixture, i int) { _, _, errs[i] = replica.ask(w.tenant, ask(w.partner, 32_42)) })
@@ -53,6 +54,7 @@ func TestOfSixtyFourWithdrawalsOfTheWholeBalanceOneSucceeds(t *testing.T) {
 }
 
 func TestManyWithdrawalsAtOnceNeverReserveMoreThanThereIs(t *testing.T) {
+	t.Parallel()
 	w := newTeller(t)
 	reservedInAll := make([]money.BRL, 64)
 	w.together(len(reservedInAll), func(replica *fixture, i int) {
@@ -75,6 +77,7 @@ func TestManyWithdrawalsAtOnceNeverReserveMoreThanThereIs(t *testing.T) {
 
 // Half of the calls name another partner, so that not all of them wait for one book.
 func TestOfManyCallsWithOneReferenceOneReserves(t *testing.T) {
+	t.Parallel()
 	w := newTeller(t)
 	other := newID()
 	w.mustEarn(sale(w.tenant, w.now, soldBy(other)))
@@ -105,11 +108,13 @@ func TestOfManyCallsWithOneReferenceOneReserves(t *testing.T) {
 // sales of their partners: whatever wins, each withdrawal has one end, each step is told
 // once, and the books balance.
 func TestStepsRefundsAndSalesRaceAndTheBooksBalance(t *testing.T) {
+	t.Parallel()
 	w := newTeller(t)
 	for range 12 {
-		sold := sale(w.tenant, w.now, soldBy(w.partner))
+		partner := newID() // who owes nothing of an earlier round
+		sold := sale(w.tenant, w.now, soldBy(partner))
 		w.mustEarn(sold)
-		id := w.mustAsk(w.tenant, w.partner, 20_00)
+		id := w.mustAsk(w.tenant, partner, 20_00)
 		if rand.IntN(2) == 0 {
 			w.mustStep(w.tenant, id, statusApproved)
 		}
@@ -125,7 +130,7 @@ func TestStepsRefundsAndSalesRaceAndTheBooksBalance(t *testing.T) {
 					t.Error(err)
 				}
 			case i == len(steps)+1:
-				if err := handle(replica, replica.earnFromSales, sale(w.tenant, w.now, soldBy(w.partner), worth(100, 50_0000, 50))); err != nil {
+				if err := handle(replica, replica.earnFromSales, sale(w.tenant, w.now, soldBy(partner), worth(100, 50_0000, 50))); err != nil {
 					t.Error(err)
 				}
 			default:
@@ -142,7 +147,51 @@ func TestStepsRefundsAndSalesRaceAndTheBooksBalance(t *testing.T) {
 	}
 }
 
+// Many partners are paid under the same few end-to-end ids at once, in batches that name
+// them in every order: each id pays one withdrawal.
+func TestOfManyPaymentsUnderOneEndToEndIDOneIsMade(t *testing.T) {
+	t.Parallel()
+	w := newTeller(t)
+	const calls, each = 12, 4
+	batches := make([][]*transition, calls)
+	for i := range batches {
+		for _, n := range rand.Perm(each) {
+			partner := newID()
+			w.mustEarn(sale(w.tenant, w.now, soldBy(partner)))
+			id := w.mustAsk(w.tenant, partner, 10_00)
+			w.mustStep(w.tenant, id, statusApproved)
+			paid := &transition{id: id, to: statusPaid}
+			paid.EndToEndID = new(fmt.Sprintf("E12345678202607141305abcDEF%05d", n))
+			batches[i] = append(batches[i], paid)
+		}
+	}
+	w.together(calls, func(replica *fixture, i int) {
+		if err := replica.change(t.Context(), w.tenant, operatorKey, batches[i]); err != nil {
+			t.Error(err)
+		}
+	})
+	made := map[string]int{}
+	for _, paid := range slices.Concat(batches...) {
+		switch {
+		case paid.err == nil:
+			made[*paid.EndToEndID]++
+		case fault.Of(paid.err) == nil || fault.Of(paid.err).Code != "conflict":
+			t.Error(paid.err)
+		}
+	}
+	for id, times := range made {
+		if times != 1 {
+			t.Errorf("%s has paid %d withdrawals", id, times)
+		}
+	}
+	if len(made) != each {
+		t.Errorf("%d payments were made of %d", len(made), each)
+	}
+	w.balanced(w.tenant)
+}
+
 func TestABatchOfStepsNeverWaitsInACircle(t *testing.T) {
+	t.Parallel()
 	w := newTeller(t)
 	var transitions []*transition
 	for range 40 {
@@ -180,6 +229,7 @@ func TestABatchOfStepsNeverWaitsInACircle(t *testing.T) {
 }
 
 func TestThePayoutListIsWholeAndSafeToOpen(t *testing.T) {
+	t.Parallel()
 	w := newTeller(t)
 	w.mustEarn(sale(w.tenant, w.now, soldBy(w.partner), worth(1_000_000_00, 50_0000, 500_000_00)))
 	names := map[string]string{
@@ -220,6 +270,7 @@ func TestThePayoutListIsWholeAndSafeToOpen(t *testing.T) {
 }
 
 func TestThePayoutListIsReadInPiecesAndRepeatsNothing(t *testing.T) {
+	t.Parallel()
 	w := newTeller(t)
 	const rows = 2*payoutChunk + 7
 	id := newID()

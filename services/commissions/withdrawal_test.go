@@ -16,6 +16,7 @@ import (
 	"partilha.dev/pkg/auth"
 	"partilha.dev/pkg/event"
 	"partilha.dev/pkg/fault"
+	"partilha.dev/pkg/money"
 )
 
 const withdrawalsPath = "/api/v1/withdrawals"
@@ -69,6 +70,7 @@ func (w *teller) must(status int, answer *httptest.ResponseRecorder) (members ma
 }
 
 func TestAWithdrawalIsReservedApprovedAndPaid(t *testing.T) {
+	t.Parallel()
 	w := newTeller(t)
 	made := w.must(201, w.send(w.asker, withdrawalsPath, w.body("30", "july")))
 	id := made["withdrawal_id"].(string)
@@ -112,6 +114,7 @@ func TestAWithdrawalIsReservedApprovedAndPaid(t *testing.T) {
 }
 
 func TestEveryStepIsAllowedRepeatedOrRefused(t *testing.T) {
+	t.Parallel()
 	w := newTeller(t)
 	ways := map[string][]string{
 		statusRequested: nil, statusApproved: {statusApproved}, statusRejected: {statusRejected}, statusCancelled: {statusCancelled},
@@ -146,6 +149,7 @@ func TestEveryStepIsAllowedRepeatedOrRefused(t *testing.T) {
 }
 
 func TestARepeatAnswersTheFirstResultAndNamesWhatDiffers(t *testing.T) {
+	t.Parallel()
 	w := newTeller(t)
 	first := w.must(201, w.send(w.asker, withdrawalsPath, w.body("30", "july")))
 	w.mustStep(w.tenant, uuid.MustParse(first["withdrawal_id"].(string)), statusRejected)
@@ -173,6 +177,7 @@ func TestARepeatAnswersTheFirstResultAndNamesWhatDiffers(t *testing.T) {
 }
 
 func TestWhatIsRepeatedOfAStepOtherwiseIsNamed(t *testing.T) {
+	t.Parallel()
 	w := newTeller(t)
 	id := w.mustAsk(w.tenant, w.partner, 100)
 	w.mustStep(w.tenant, id, statusApproved)
@@ -192,6 +197,7 @@ func TestWhatIsRepeatedOfAStepOtherwiseIsNamed(t *testing.T) {
 }
 
 func TestTheOrderOfDecisionsAboutARequest(t *testing.T) {
+	t.Parallel()
 	w := newTeller(t)
 	poor := newID()
 	w.knows(poor, "Bia", "bia", "active", 0)
@@ -226,6 +232,7 @@ func TestTheOrderOfDecisionsAboutARequest(t *testing.T) {
 }
 
 func TestABannedPartnerIsNotApprovedOrPaidAndGetsTheMoneyBack(t *testing.T) {
+	t.Parallel()
 	w := newTeller(t)
 	open, approved := w.mustAsk(w.tenant, w.partner, 1_00), w.mustAsk(w.tenant, w.partner, 2_00)
 	w.mustStep(w.tenant, approved, statusApproved)
@@ -245,6 +252,7 @@ func TestABannedPartnerIsNotApprovedOrPaidAndGetsTheMoneyBack(t *testing.T) {
 }
 
 func TestMoneyThatComesBackPaysDebtFirst(t *testing.T) {
+	t.Parallel()
 	for _, way := range [][]string{{statusRejected}, {statusCancelled}, {statusApproved, statusFailed}} {
 		w := newTeller(t)
 		sold := sale(w.tenant, w.now, soldBy(w.partner))
@@ -263,6 +271,7 @@ func TestMoneyThatComesBackPaysDebtFirst(t *testing.T) {
 }
 
 func TestOnlyWhoMayPaySeesTheKeyAndOnlyTheOwnerTheWithdrawal(t *testing.T) {
+	t.Parallel()
 	w := newTeller(t)
 	id := w.mustAsk(w.tenant, w.partner, 100)
 	if stored := strings.Join(w.dump(`select convert_from(pix_key, 'LATIN1') from withdrawals`), ""); strings.Contains(stored, "52998224725") {
@@ -286,6 +295,7 @@ func TestOnlyWhoMayPaySeesTheKeyAndOnlyTheOwnerTheWithdrawal(t *testing.T) {
 }
 
 func TestWhatASchemaCannotSayOfAPaymentIsChecked(t *testing.T) {
+	t.Parallel()
 	w := newTeller(t)
 	id := w.mustAsk(w.tenant, w.partner, 100)
 	w.mustStep(w.tenant, id, statusApproved)
@@ -302,4 +312,40 @@ func TestWhatASchemaCannotSayOfAPaymentIsChecked(t *testing.T) {
 		t.Errorf("paid in the future: %v", members)
 	}
 	same(t, before, w.state())
+}
+
+func TestAnEndToEndIDPaysOneWithdrawalOfATenant(t *testing.T) {
+	t.Parallel()
+	w, other := newTeller(t), newID()
+	const body = `{"end_to_end_id":"E12345678202607141305abcDEF12345"}`
+	pay := func(amount money.BRL) string {
+		id := w.mustAsk(w.tenant, w.partner, amount)
+		w.mustStep(w.tenant, id, statusApproved)
+		return withdrawalsPath + "/" + id.String() + "/pay"
+	}
+	first, second := pay(10_00), pay(5_00)
+	w.must(200, w.send(w.approver, first, body))
+	state := w.state()
+	answer := w.send(w.approver, second, body)
+	if members := w.must(409, answer); members["code"] != "conflict" || members["details"].([]any)[0].(map[string]any)["path"] != "/end_to_end_id" {
+		t.Errorf("a second withdrawal: %v", members)
+	}
+	if strings.Contains(answer.Body.String(), strings.Split(first, "/")[4]) {
+		t.Errorf("the refusal names the other withdrawal: %s", answer.Body)
+	}
+	same(t, state, w.state())
+	again := w.send(w.approver, first, body)
+	if w.must(200, again); again.Header().Get("Idempotency-Mismatch") != "" {
+		t.Errorf("a repeat differs in %s", again.Header().Get("Idempotency-Mismatch"))
+	}
+	w.must(200, w.send(w.approver, second, strings.Replace(body, "12345\"", "12346\"", 1)))
+
+	w.mustEarn(sale(other, w.now, soldBy(w.partner)))
+	id := w.mustAsk(other, w.partner, 10_00)
+	w.mustStep(other, id, statusApproved)
+	elsewhere := &transition{id: id, to: statusPaid}
+	elsewhere.EndToEndID = new("E12345678202607141305abcDEF12345")
+	if err := w.change(t.Context(), other, operatorKey, []*transition{elsewhere}); err != nil || elsewhere.err != nil {
+		t.Errorf("of another tenant: %v %v", err, elsewhere.err)
+	}
 }

@@ -29,6 +29,8 @@ create table withdrawals (
 create index withdrawals_of_tenant on withdrawals (tenant_id, requested_at desc, withdrawal_id desc);
 create index withdrawals_of_partner on withdrawals (tenant_id, partner_id, requested_at desc, withdrawal_id desc);
 create index withdrawals_of_status on withdrawals (tenant_id, status, requested_at desc, withdrawal_id desc);
+create unique index withdrawals_end_to_end_key on withdrawals (tenant_id, end_to_end_id) -- a payment is that of one
+    where end_to_end_id is not null;
 create index withdrawals_of_seal on withdrawals (substring(pix_key for 4)); -- which names the key that sealed it
 
 -- The states that each withdrawal has been in. It enters none twice.
