@@ -71,11 +71,12 @@ func (ls *listeners) join(g *goal, from *int64) *listener {
 	return l
 }
 
+// leave ends what join began, also for a listener that was dropped meanwhile.
 func (ls *listeners) leave(g *goal, l *listener) {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
 	key := goalKey{g.tenantID, g.id}
-	if a := ls.audiences[key]; a != nil && a.members[l] {
+	if a := ls.audiences[key]; a != nil {
 		if delete(a.members, l); len(a.members) == 0 {
 			delete(ls.audiences, key)
 		}
