@@ -91,7 +91,7 @@ func (s *Service) stepBehind(ctx context.Context, past goalKey) (g *goal, err er
 			return fmt.Errorf("claim goal: %w", err)
 		}
 		g = &claimed
-		needs, err = s.step(ctx, tx, g)
+		needs, err = s.step(ctx, tx, g, s.atOnce)
 		return err
 	})
 	if err != nil || needs != settling {

@@ -65,6 +65,27 @@ func TestAGoalShowsHowFarItsPastIsCounted(t *testing.T) {
 	}
 }
 
+func TestACallThatHoldsTheTenantJudgesOnlySoMany(t *testing.T) {
+	w := newWorld(t)
+	shop := w.tenant()
+	s := w.serve()
+	id := w.goal(shop, since2026)
+	w.exec(`insert into totals (tenant_id, goal_id, partner_id, period_start, progress)
+		select tenant_id, goal_id, lpad(to_hex(n), 32, '0')::uuid, starts_at, case when n % 5000 = 0 then 3 else 1 end from goals, generate_series(1, 25000) as n`)
+	w.change(shop, id, `"starts_at":"2026-01-02T00:00:00Z"`)
+	last := uuid.UUID{14: 10_000 >> 8, 15: 10_000 & 0xff}
+	if judged := w.rows(`select coalesce(judged_partner::text, 'nobody') from goals`)[0]; judged != last.String() {
+		t.Errorf("within the call it judged as far as %s, want the ten thousandth", judged)
+	}
+	if got := w.backfill(shop, id); got == "<nil>" {
+		t.Error("the goal shows that nothing is left to do")
+	}
+	s.Fill(t.Context())
+	if told, left := len(w.reached()), w.backfill(shop, id); told != 5 || left != "<nil>" {
+		t.Errorf("in the end %d are told of, want 5, and %s is left", told, left)
+	}
+}
+
 func TestNobodyReachesAGoalBeforeItsPastIsCounted(t *testing.T) {
 	w := newWorld(t)
 	shop := w.tenant()
