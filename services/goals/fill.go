@@ -27,6 +27,7 @@ type next int
 
 const (
 	nothing  next = iota // the goal is filled
+	sizing               // its past to be measured, for which no row need be held
 	counting             // another step, of what is to be counted
 	settling             // to be settled, which the tenant has to be held for
 	judging              // another step, of who is to be judged
@@ -35,6 +36,9 @@ const (
 // step goes through at most so many facts, or totals, of what is left of the goal's past.
 // The goal's row is locked.
 func (s *Service) step(ctx context.Context, tx *postgres.Tx, g *goal, most int) (next, error) {
+	if g.past.rough {
+		return sizing, nil
+	}
 	first, err := firstStretch(ctx, tx, g)
 	switch {
 	case err != nil:
@@ -162,7 +166,7 @@ const (
 )
 
 // inCall is how many facts, or totals, one step in a call goes through.
-func (s *Service) inCall() int { return min(s.atOnce, factsInCall) }
+func (s *Service) inCall() int64 { return int64(min(s.atOnce, factsInCall)) }
 
 // begin fills the goal, if its past is so short, and so few partners have progress, that
 // a call, and whoever waits for the tenant meanwhile, may wait for that; else the rest is
@@ -171,11 +175,11 @@ func (s *Service) begin(ctx context.Context, tx *postgres.Tx, g *goal) error {
 	if g.status != active || g.past == nil {
 		return nil
 	}
-	if most := s.inCall(); g.past.Total <= int64(most) {
+	if most := s.inCall(); g.past.Total <= most {
 		needs := counting
 		for n := 0; n < stepsInCall && needs != judging; n++ {
 			var err error
-			needs, err = s.step(ctx, tx, g, most)
+			needs, err = s.step(ctx, tx, g, int(most))
 			if err == nil && needs == settling {
 				err = settle(ctx, tx, g.tenantID, g.id)
 				g.settled = true
