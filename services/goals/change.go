@@ -66,7 +66,8 @@ func (c goalChange) applyTo(g goal) (goal, error) {
 
 // change changes the goal and has its totals follow: what its window has gained is
 // counted, what it has lost is taken out, and what happened while it was archived is
-// counted when it is active again. What was reached stays reached.
+// counted when it is active again. What was reached stays reached. Its error is a
+// rule_violated where the tenant has as many active goals as it may have.
 func (s *Service) change(ctx context.Context, tenant, id uuid.UUID, wanted goalChange) (changed goal, err error) {
 	err = postgres.Transact(ctx, s.deps.Pool, func(tx *postgres.Tx) error {
 		before, err := readGoal(ctx, tx, findQuery, tenant, id)
@@ -92,6 +93,11 @@ func (s *Service) change(ctx context.Context, tenant, id uuid.UUID, wanted goalC
 		}
 		if err := followWindow(ctx, tx, before, &changed, past, past > s.inCall()); err != nil {
 			return err
+		}
+		if before.status == archived && changed.status == active {
+			if err := s.limitActive(ctx, tx, tenant); err != nil {
+				return err
+			}
 		}
 		return s.begin(ctx, tx, &changed)
 	})

@@ -128,7 +128,8 @@ func distinct(ids []uuid.UUID) []uuid.UUID {
 }
 
 // create stores the goal and has the past of its window counted. Where its external_ref
-// is known it makes nothing and returns what the first call was answered.
+// is known it makes nothing and returns what the first call was answered. Its error is a
+// rule_violated where the tenant has as many active goals as it may have.
 func (s *Service) create(ctx context.Context, wanted *goal) (body goalBody, repeated bool, err error) {
 	err = postgres.Transact(ctx, s.deps.Pool, func(tx *postgres.Tx) error {
 		body, repeated, err = findFirst(ctx, tx, wanted)
@@ -153,6 +154,9 @@ func (s *Service) create(ctx context.Context, wanted *goal) (body goalBody, repe
 		}
 		if !inserted { // another call with this external_ref was quicker
 			body, repeated, err = findFirst(ctx, tx, wanted)
+			return err
+		}
+		if err := s.limitActive(ctx, tx, wanted.tenantID); err != nil {
 			return err
 		}
 		recorded, err := mark(ctx, tx)
