@@ -69,7 +69,7 @@ func (c goalChange) applyTo(g goal) (goal, error) {
 // counted when it is active again. What was reached stays reached. Its error is a
 // rule_violated where the tenant has as many active goals as it may have.
 func (s *Service) change(ctx context.Context, tenant, id uuid.UUID, wanted goalChange) (changed goal, err error) {
-	err = postgres.Transact(ctx, s.deps.Pool, func(tx *postgres.Tx) error {
+	err = s.alone(ctx, tenant, func(tx *postgres.Tx) error {
 		before, err := readGoal(ctx, tx, findQuery, tenant, id)
 		if err != nil {
 			return err

@@ -131,7 +131,7 @@ func distinct(ids []uuid.UUID) []uuid.UUID {
 // is known it makes nothing and returns what the first call was answered. Its error is a
 // rule_violated where the tenant has as many active goals as it may have.
 func (s *Service) create(ctx context.Context, wanted *goal) (body goalBody, repeated bool, err error) {
-	err = postgres.Transact(ctx, s.deps.Pool, func(tx *postgres.Tx) error {
+	err = s.alone(ctx, wanted.tenantID, func(tx *postgres.Tx) error {
 		body, repeated, err = findFirst(ctx, tx, wanted)
 		if err != nil || repeated {
 			return err

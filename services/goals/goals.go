@@ -14,6 +14,8 @@ import (
 	"fmt"
 	"net/http"
 
+	"github.com/google/uuid"
+
 	"partilha.dev/pkg/auth"
 	"partilha.dev/pkg/bus"
 	"partilha.dev/pkg/openapi"
@@ -49,6 +51,7 @@ type Service struct {
 	atOnce   int           // facts, or totals, in one step of filling a goal
 	unfilled chan struct{} // has one element when there may be a goal to fill
 
+	turns     turns
 	perTenant int // goals of one tenant that may be active
 
 	listeners *listeners
@@ -65,7 +68,7 @@ func New(ctx context.Context, config Config, deps service.Deps) (*Service, error
 		return nil, err
 	}
 	s := &Service{deps: deps, relay: outbox.NewRelay(deps.Pool, deps.Bus, bus.Goals, deps.Log), atOnce: atOnce, unfilled: make(chan struct{}, 1)}
-	s.perTenant = config.PerTenant
+	s.perTenant, s.turns.byTenant = config.PerTenant, map[uuid.UUID]*turn{}
 	s.listeners = newListeners(s)
 	if s.keys, err = auth.NewCopy(ctx, deps.Pool, deps.Bus, deps.Log, deps.Now); err != nil {
 		return nil, fmt.Errorf("load keys: %w", err)

@@ -40,7 +40,7 @@ const (
 // can see any more, are cleared in the background. Whoever listens to it notices at the
 // next look that nobody is said to.
 func (s *Service) remove(ctx context.Context, tenant, id uuid.UUID) error {
-	err := postgres.Transact(ctx, s.deps.Pool, func(tx *postgres.Tx) error {
+	err := s.alone(ctx, tenant, func(tx *postgres.Tx) error {
 		if err := holdTenant(ctx, tx, tenant); err != nil {
 			return err
 		}

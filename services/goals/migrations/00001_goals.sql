@@ -95,7 +95,7 @@ create table totals (
     partner_id   uuid        not null,
     period_start timestamptz not null,
     period_end   timestamptz,          -- null: the goal has one period, which ends with it
-    progress     bigint      not null, -- sales, conversions, or centavos; below 0 while a refund is ahead of its sale
+    progress     bigint      not null, -- sales, conversions, or centavos; below 0 while a refund is ahead of its sale, or a past is being counted
     primary key (tenant_id, goal_id, partner_id, period_start),
     constraint totals_period check (period_end > period_start)
 );
