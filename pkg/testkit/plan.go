@@ -163,6 +163,12 @@ func literal(argument any) string {
 			texts[i] = id.String()
 		}
 		return "'{" + strings.Join(texts, ",") + "}'"
+	case []time.Time:
+		texts := make([]string, len(a))
+		for i, at := range a {
+			texts[i] = at.Format(time.RFC3339Nano)
+		}
+		return "'{" + strings.Join(texts, ",") + "}'"
 	case int:
 		return strconv.Itoa(a)
 	case int64:

@@ -91,11 +91,16 @@ func (s *Service) stepBehind(ctx context.Context, past goalKey) (g *goal, err er
 			return fmt.Errorf("claim goal: %w", err)
 		}
 		g = &claimed
-		needs, err = s.step(ctx, tx, g)
+		needs, err = s.step(ctx, tx, g, s.atOnce)
 		return err
 	})
-	if err != nil || needs != settling {
+	switch {
+	case err != nil:
 		return g, err
+	case needs == sizing:
+		return g, s.countRemaining(ctx, g)
+	case needs != settling:
+		return g, nil
 	}
 	// The goal's row is free again: who holds the tenant may be waiting for it.
 	return g, postgres.Transact(ctx, s.deps.Pool, func(tx *postgres.Tx) error {

@@ -66,9 +66,10 @@ func (c goalChange) applyTo(g goal) (goal, error) {
 
 // change changes the goal and has its totals follow: what its window has gained is
 // counted, what it has lost is taken out, and what happened while it was archived is
-// counted when it is active again. What was reached stays reached.
+// counted when it is active again. What was reached stays reached. Its error is a
+// rule_violated where the tenant has as many active goals as it may have.
 func (s *Service) change(ctx context.Context, tenant, id uuid.UUID, wanted goalChange) (changed goal, err error) {
-	err = postgres.Transact(ctx, s.deps.Pool, func(tx *postgres.Tx) error {
+	err = s.alone(ctx, tenant, func(tx *postgres.Tx) error {
 		before, err := readGoal(ctx, tx, findQuery, tenant, id)
 		if err != nil {
 			return err
@@ -77,7 +78,7 @@ func (s *Service) change(ctx context.Context, tenant, id uuid.UUID, wanted goalC
 			return err
 		}
 		gained, lost, missed := differences(before, changed)
-		past, err := countPast(ctx, tx, tenant, append(append(gained, lost...), missed...)...) // before anybody waits
+		past, err := countPast(ctx, tx, tenant, s.inCall()+1, append(append(gained, lost...), missed...)...) // before anybody waits
 		if err != nil {
 			return err
 		}
@@ -90,8 +91,13 @@ func (s *Service) change(ctx context.Context, tenant, id uuid.UUID, wanted goalC
 		if changed, err = wanted.applyTo(before); err != nil {
 			return err
 		}
-		if err := followWindow(ctx, tx, before, &changed, past); err != nil {
+		if err := followWindow(ctx, tx, before, &changed, past, past > s.inCall()); err != nil {
 			return err
+		}
+		if before.status == archived && changed.status == active {
+			if err := s.limitActive(ctx, tx, tenant); err != nil {
+				return err
+			}
 		}
 		return s.begin(ctx, tx, &changed)
 	})
@@ -112,17 +118,18 @@ func differences(before, after goal) (gained, lost, missed []window) {
 
 const changeGoalStatement = `
 update goals set name = $3, status = $4, starts_at = $5, ends_at = $6, rested_from = $7, settled = $8,
-	past_done = $9, past_total = $10, judged_partner = case when $11 then null else judged_partner end, judged_start = case when $11 then null else judged_start end
+	past_done = $9, past_total = $10, past_rough = $12, judged_partner = case when $11 then null else judged_partner end, judged_start = case when $11 then null else judged_start end
 where tenant_id = $1 and goal_id = $2`
 
 // followWindow stores the changed goal, and the stretches by which its totals become
 // what its window says. The tenant is held.
+// Past is how many facts they hold, or fewer than that where it is rough.
 //
 // What has been recorded so far, or had been when the goal was archived, is in the
 // totals as the window was, at the latest once earlier stretches are worked off; so it
 // takes the difference of the two windows. What was recorded while the goal rested is
 // in no total; so it takes the whole new window.
-func followWindow(ctx context.Context, tx *postgres.Tx, before goal, changed *goal, past int64) error {
+func followWindow(ctx context.Context, tx *postgres.Tx, before goal, changed *goal, past int64, rough bool) error {
 	recorded, err := mark(ctx, tx)
 	if err != nil {
 		return err
@@ -148,6 +155,7 @@ func followWindow(ctx context.Context, tx *postgres.Tx, before goal, changed *go
 			changed.past = &backfill{}
 		}
 		changed.past.Total += past
+		changed.past.rough = changed.past.rough || rough
 		changed.settled = false
 	}
 	if changed.past != nil {
@@ -157,7 +165,7 @@ func followWindow(ctx context.Context, tx *postgres.Tx, before goal, changed *go
 		return err
 	}
 	_, err = tx.Exec(ctx, changeGoalStatement, changed.tenantID, changed.id, changed.name, changed.status, changed.startsAt, changed.endsAt,
-		changed.restedFrom, changed.settled, done, total, anew)
+		changed.restedFrom, changed.settled, done, total, anew, changed.past != nil && changed.past.rough)
 	if err != nil {
 		return fmt.Errorf("change goal: %w", err)
 	}

@@ -35,12 +35,14 @@ told as (
 	on conflict do nothing)`
 
 const listenStatement = `
-insert into listened (tenant_id, goal_id, until)
-select tenant_id, goal_id, clock_timestamp() + @kept::interval
-from unnest(@tenants::uuid[], @goals::uuid[]) as asked (tenant_id, goal_id) join goals using (tenant_id, goal_id)
-order by tenant_id, goal_id
-on conflict (tenant_id, goal_id) do update set until = excluded.until
-returning tenant_id, goal_id`
+with heard as (
+	insert into listened (tenant_id, goal_id, until)
+	select tenant_id, goal_id, clock_timestamp() + @kept::interval
+	from unnest(@tenants::uuid[], @goals::uuid[]) as asked (tenant_id, goal_id) join goals using (tenant_id, goal_id)
+	order by tenant_id, goal_id
+	on conflict (tenant_id, goal_id) do update set until = excluded.until
+	returning tenant_id, goal_id)
+select ` + goalColumns + ` from heard join goals using (tenant_id, goal_id)`
 
 // sinceStatement has to see what listenStatement has committed: whatever begins after it
 // does so as well.
@@ -50,26 +52,24 @@ from unnest(@tenants::uuid[], @goals::uuid[]) as asked (tenant_id, goal_id)
 where listened.tenant_id = asked.tenant_id and listened.goal_id = asked.goal_id and since is null`
 
 // listen has the changes of these goals written down for some time to come. It returns
-// those of the goals that exist.
-func listen(ctx context.Context, pool *pgxpool.Pool, keys []goalKey) (map[goalKey]bool, error) {
+// those of the goals that exist, as they are now.
+func listen(ctx context.Context, pool *pgxpool.Pool, keys []goalKey) (map[goalKey]*goal, error) {
 	tenants, goals := split(keys)
 	arguments := pgx.NamedArgs{"tenants": tenants, "goals": goals, "kept": kept}
 	rows, err := pool.Query(ctx, listenStatement, arguments)
 	if err != nil {
 		return nil, fmt.Errorf("listen to goals: %w", err)
 	}
-	found, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (k goalKey, err error) {
-		return k, row.Scan(&k.tenantID, &k.goalID)
-	})
+	found, err := pgx.CollectRows(rows, scanGoal)
 	if err != nil {
 		return nil, fmt.Errorf("listen to goals: %w", err)
 	}
 	if _, err := pool.Exec(ctx, sinceStatement, arguments); err != nil {
 		return nil, fmt.Errorf("listen to goals: %w", err)
 	}
-	exist := make(map[goalKey]bool, len(found))
-	for _, key := range found {
-		exist[key] = true
+	exist := make(map[goalKey]*goal, len(found))
+	for _, g := range found {
+		exist[goalKey{g.tenantID, g.id}] = &g
 	}
 	return exist, nil
 }
@@ -106,8 +106,10 @@ func look(ctx context.Context, pool *pgxpool.Pool, keys []goalKey, positions []i
 	return seen, nil
 }
 
-// changesAtOnce is how many rows are read, and told, at once.
-const changesAtOnce = 500
+const (
+	changesAtOnce = 500 // rows that are read, and told, at once
+	mostChanges   = 4   // times so many are told one by one; of more only how things stand
+)
 
 // changesQuery fetches each row by a look-up of its own: PostgreSQL does not foresee how
 // few they are.
@@ -128,19 +130,22 @@ select exists (select from listened where tenant_id = $1 and goal_id = $2 and si
 
 // eachChange yields the rows that transactions from one, inclusive, to another, exclusive,
 // have changed, as they are now, some at a time. It returns false where changes of that
-// time are no longer remembered: what it yielded may not be all.
+// time are no longer remembered, or are too many: what it yielded may not be all.
 func (s *Service) eachChange(ctx context.Context, g *goal, from, until int64, yield func([]progressBody) error) (whole bool, err error) {
 	arguments := pgx.NamedArgs{
 		"tenant_id": g.tenantID, "goal_id": g.id, "from": from, "until": until,
 		"partner_id": uuid.Nil, "period_start": time.Unix(0, 0), "limit": changesAtOnce,
 	}
-	for more := true; more; {
+	for n, more := 0, true; more; n++ {
 		rows, err := s.progress(ctx, g, changesQuery, arguments)
 		if err != nil {
 			return false, err
 		}
 		if more = len(rows) == changesAtOnce; more {
 			arguments["partner_id"], arguments["period_start"] = rows[len(rows)-1].PartnerID, rows[len(rows)-1].PeriodStart
+		}
+		if n == mostChanges && len(rows) > 0 {
+			return false, nil
 		}
 		if err := yield(rows); err != nil {
 			return false, err

@@ -128,9 +128,10 @@ func distinct(ids []uuid.UUID) []uuid.UUID {
 }
 
 // create stores the goal and has the past of its window counted. Where its external_ref
-// is known it makes nothing and returns what the first call was answered.
+// is known it makes nothing and returns what the first call was answered. Its error is a
+// rule_violated where the tenant has as many active goals as it may have.
 func (s *Service) create(ctx context.Context, wanted *goal) (body goalBody, repeated bool, err error) {
-	err = postgres.Transact(ctx, s.deps.Pool, func(tx *postgres.Tx) error {
+	err = s.alone(ctx, wanted.tenantID, func(tx *postgres.Tx) error {
 		body, repeated, err = findFirst(ctx, tx, wanted)
 		if err != nil || repeated {
 			return err
@@ -139,20 +140,23 @@ func (s *Service) create(ctx context.Context, wanted *goal) (body goalBody, repe
 		if wanted.endsAt != nil && !wanted.endsAt.After(wanted.startsAt) {
 			return fault.InvalidBody(endsTooEarly)
 		}
-		past, err := countPast(ctx, tx, wanted.tenantID, wanted.window()) // before anybody waits
+		past, err := countPast(ctx, tx, wanted.tenantID, s.inCall()+1, wanted.window()) // before anybody waits
 		if err != nil {
 			return err
 		}
 		if err := holdTenant(ctx, tx, wanted.tenantID); err != nil {
 			return err
 		}
-		wanted.past = &backfill{Total: past}
+		wanted.past = &backfill{Total: past, rough: past > s.inCall()}
 		inserted, err := insertGoal(ctx, tx, wanted)
 		if err != nil {
 			return err
 		}
 		if !inserted { // another call with this external_ref was quicker
 			body, repeated, err = findFirst(ctx, tx, wanted)
+			return err
+		}
+		if err := s.limitActive(ctx, tx, wanted.tenantID); err != nil {
 			return err
 		}
 		recorded, err := mark(ctx, tx)
@@ -173,7 +177,7 @@ func (s *Service) create(ctx context.Context, wanted *goal) (body goalBody, repe
 
 const insertGoalStatement = `
 insert into goals (` + goalColumns + `, first)
-values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, null, 0, $17, false,
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, null, 0, $17, false, $18,
 	case when $14::text is not null then ''::bytea end)
 on conflict (tenant_id, external_ref) where external_ref is not null do nothing`
 
@@ -181,7 +185,7 @@ on conflict (tenant_id, external_ref) where external_ref is not null do nothing`
 // taken. What the call is answered is stored last, by keepFirst.
 func insertGoal(ctx context.Context, tx *postgres.Tx, g *goal) (bool, error) {
 	tag, err := tx.Exec(ctx, insertGoalStatement, g.tenantID, g.id, g.name, g.metric, g.target, g.period, g.campaignID, g.partnerIDs,
-		g.timezone, g.startsAt, g.endsAt, g.reward, g.status, g.externalRef, g.createdAt, g.origin, g.past.Total)
+		g.timezone, g.startsAt, g.endsAt, g.reward, g.status, g.externalRef, g.createdAt, g.origin, g.past.Total, g.past.rough)
 	if err != nil {
 		return false, fmt.Errorf("insert goal: %w", err)
 	}

@@ -2,9 +2,13 @@ package goals
 
 import (
 	"context"
+	"time"
+
+	"github.com/google/uuid"
 
 	"partilha.dev/pkg/event"
 	"partilha.dev/pkg/postgres"
+	"partilha.dev/pkg/web"
 )
 
 // Forget removes what is no longer remembered of changes.
@@ -12,6 +16,13 @@ var Forget = forget
 
 // AddToTotalsStatement is how counting changes totals.
 const AddToTotalsStatement = addToTotalsStatement
+
+// Cursor is one of a goal's leaderboard, as a page has it or as none could.
+func Cursor(goal uuid.UUID, start time.Time, rank, position int64) string {
+	at := standing{Goal: goal, Start: start.UnixMicro(), Rank: rank, Position: position}
+	page := web.CutAt(web.FirstPage(progressPattern, 1), []standing{at, at}, standing.bytes)
+	return *page.Body.(web.List[standing]).NextCursor
+}
 
 // FillInStepsOf has goals filled by so many facts, or totals, at once.
 func (s *Service) FillInStepsOf(n int) { s.atOnce = n }

@@ -27,22 +27,28 @@ type next int
 
 const (
 	nothing  next = iota // the goal is filled
-	another              // another step
+	sizing               // its past to be measured, for which no row need be held
+	counting             // another step, of what is to be counted
 	settling             // to be settled, which the tenant has to be held for
+	judging              // another step, of who is to be judged
 )
 
-// step does a bounded part of what is left of the goal's past. The goal's row is locked.
-func (s *Service) step(ctx context.Context, tx *postgres.Tx, g *goal) (next, error) {
+// step goes through at most so many facts, or totals, of what is left of the goal's past.
+// The goal's row is locked.
+func (s *Service) step(ctx context.Context, tx *postgres.Tx, g *goal, most int) (next, error) {
+	if g.past.rough {
+		return sizing, nil
+	}
 	first, err := firstStretch(ctx, tx, g)
 	switch {
 	case err != nil:
 		return nothing, err
 	case first != nil:
-		return another, s.countPart(ctx, tx, g, first)
+		return counting, s.countPart(ctx, tx, g, first, most)
 	case !g.settled:
 		return settling, nil
 	default:
-		return s.judgePart(ctx, tx, g)
+		return s.judgePart(ctx, tx, g, most)
 	}
 }
 
@@ -51,7 +57,7 @@ update goals set past_done = past_done + $3, past_total = greatest(past_total, p
 
 // countPart counts the stretch's next facts. What has been read and what came of it
 // commit together, so that none is counted twice, whenever this process ends.
-func (s *Service) countPart(ctx context.Context, tx *postgres.Tx, g *goal, part *stretch) error {
+func (s *Service) countPart(ctx context.Context, tx *postgres.Tx, g *goal, part *stretch, most int) error {
 	as := *g // what counts is the stretch, whatever the goal's window is by now
 	as.settled = false
 	c, err := newCalendar(&as)
@@ -59,13 +65,13 @@ func (s *Service) countPart(ctx context.Context, tx *postgres.Tx, g *goal, part 
 		return err
 	}
 	sums := sums{}
-	read, last, err := part.nextFacts(ctx, tx, g, s.atOnce, func(partner uuid.UUID, at time.Time, worth int64) {
+	read, last, err := part.nextFacts(ctx, tx, g, most, func(partner uuid.UUID, at time.Time, worth int64) {
 		sums.add(c, partner, at, part.sign*worth)
 	})
 	if err != nil {
 		return err
 	}
-	if err := part.advance(ctx, tx, g, last, read < s.atOnce); err != nil {
+	if err := part.advance(ctx, tx, g, last, read < most); err != nil {
 		return err
 	}
 	if _, err := addToTotals(ctx, tx, sums.sorted()); err != nil {
@@ -109,12 +115,12 @@ update goals set past_done = null, past_total = null, judged_partner = null, jud
 
 // judgePart finds who has come up to the target of the goal, which is settled, among its
 // next totals.
-func (s *Service) judgePart(ctx context.Context, tx *postgres.Tx, g *goal) (next, error) {
+func (s *Service) judgePart(ctx context.Context, tx *postgres.Tx, g *goal, most int) (next, error) {
 	c, err := newCalendar(g)
 	if err != nil {
 		return nothing, err
 	}
-	rows, err := tx.Query(ctx, nextTotalsQuery, g.tenantID, g.id, s.atOnce)
+	rows, err := tx.Query(ctx, nextTotalsQuery, g.tenantID, g.id, most)
 	if err != nil {
 		return nothing, fmt.Errorf("read totals: %w", err)
 	}
@@ -136,9 +142,9 @@ func (s *Service) judgePart(ctx context.Context, tx *postgres.Tx, g *goal) (next
 	if err := s.reach(ctx, tx, arrivals); err != nil {
 		return nothing, err
 	}
-	if read == s.atOnce {
+	if read == most {
 		_, err = tx.Exec(ctx, judgedStatement, g.tenantID, g.id, partner, start)
-		return another, noted(err)
+		return judging, noted(err)
 	}
 	_, err = tx.Exec(ctx, filledStatement, g.tenantID, g.id)
 	g.past = nil
@@ -152,22 +158,28 @@ func noted(err error) error {
 	return nil
 }
 
-// So much of a past a call may count that holds the tenant, in so many steps.
+// So many facts, and as many totals, a call that holds the tenant may go through, in so
+// many steps.
 const (
 	factsInCall = 10_000
 	stepsInCall = 6
 )
 
-// begin fills the goal, if its past is so short that a call, and whoever waits for the
-// tenant meanwhile, may wait for that; else it is done in the background. The tenant is
-// held and the goal's row is locked.
+// inCall is how many facts, or totals, one step in a call goes through.
+func (s *Service) inCall() int64 { return int64(min(s.atOnce, factsInCall)) }
+
+// begin fills the goal, if its past is so short, and so few partners have progress, that
+// a call, and whoever waits for the tenant meanwhile, may wait for that; else the rest is
+// done in the background. The tenant is held and the goal's row is locked.
 func (s *Service) begin(ctx context.Context, tx *postgres.Tx, g *goal) error {
 	if g.status != active || g.past == nil {
 		return nil
 	}
-	if g.past.Total <= int64(min(s.atOnce, factsInCall)) {
-		for range stepsInCall {
-			needs, err := s.step(ctx, tx, g)
+	if most := s.inCall(); g.past.Total <= most {
+		needs := counting
+		for n := 0; n < stepsInCall && needs != judging; n++ {
+			var err error
+			needs, err = s.step(ctx, tx, g, int(most))
 			if err == nil && needs == settling {
 				err = settle(ctx, tx, g.tenantID, g.id)
 				g.settled = true

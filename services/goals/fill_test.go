@@ -37,10 +37,11 @@ func TestAGoalShowsHowFarItsPastIsCounted(t *testing.T) {
 	made := w.call(shop, "POST", "/api/v1/goals", goalBody(`"target":20,"external_ref":"g",`+since2026))
 	id := made.body["goal_id"].(string)
 
-	if got := fmt.Sprint(made.body["backfill"]); got != "map[done:0 total:95]" {
+	if got := fmt.Sprint(made.body["backfill"]); got != "map[done:0 total:11]" { // more than it goes through at once
 		t.Errorf("when it is made, the goal shows %s", got)
 	}
 	for _, want := range []string{
+		"map[done:0 total:95]",
 		"map[done:10 total:95]", "map[done:20 total:95]", "map[done:30 total:95]", "map[done:40 total:95]",
 		"map[done:50 total:95]", "map[done:60 total:95]", "map[done:70 total:95]", "map[done:80 total:95]", "map[done:90 total:95]", "map[done:95 total:95]",
 	} {
@@ -62,6 +63,27 @@ func TestAGoalShowsHowFarItsPastIsCounted(t *testing.T) {
 	repeat := w.call(shop, "POST", "/api/v1/goals", goalBody(`"target":20,"external_ref":"g",`+since2026))
 	if repeat.status != http.StatusOK || repeat.raw != strings.Replace(made.raw, `"idempotent":false`, `"idempotent":true`, 1) {
 		t.Errorf("a repeat answers %d %s, want the first result %s", repeat.status, repeat.raw, made.raw)
+	}
+}
+
+func TestACallThatHoldsTheTenantJudgesOnlySoMany(t *testing.T) {
+	w := newWorld(t)
+	shop := w.tenant()
+	s := w.serve()
+	id := w.goal(shop, since2026)
+	w.exec(`insert into totals (tenant_id, goal_id, partner_id, period_start, progress)
+		select tenant_id, goal_id, lpad(to_hex(n), 32, '0')::uuid, starts_at, case when n % 5000 = 0 then 3 else 1 end from goals, generate_series(1, 25000) as n`)
+	w.change(shop, id, `"starts_at":"2026-01-02T00:00:00Z"`)
+	last := uuid.UUID{14: 10_000 >> 8, 15: 10_000 & 0xff}
+	if judged := w.rows(`select coalesce(judged_partner::text, 'nobody') from goals`)[0]; judged != last.String() {
+		t.Errorf("within the call it judged as far as %s, want the ten thousandth", judged)
+	}
+	if got := w.backfill(shop, id); got == "<nil>" {
+		t.Error("the goal shows that nothing is left to do")
+	}
+	s.Fill(t.Context())
+	if told, left := len(w.reached()), w.backfill(shop, id); told != 5 || left != "<nil>" {
+		t.Errorf("in the end %d are told of, want 5, and %s is left", told, left)
 	}
 }
 

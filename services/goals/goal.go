@@ -75,21 +75,24 @@ type goal struct {
 type backfill struct {
 	Done  int64 `json:"done"`
 	Total int64 `json:"total"`
+
+	rough bool // there may be more than Total: nobody has counted them to the end
 }
 
 // goalKey names a goal of any tenant.
 type goalKey struct{ tenantID, goalID uuid.UUID }
 
 const goalColumns = `tenant_id, goal_id, name, metric, target, period, campaign_id, partner_ids, timezone,
-	starts_at, ends_at, reward_centavos, status, external_ref, created_at, origin, rested_from, past_done, past_total, settled`
+	starts_at, ends_at, reward_centavos, status, external_ref, created_at, origin, rested_from, past_done, past_total, settled, past_rough`
 
 // scanGoal reads a row of goalColumns.
 func scanGoal(row pgx.CollectableRow) (g goal, err error) {
 	var done, total *int64
+	var rough bool
 	err = row.Scan(&g.tenantID, &g.id, &g.name, &g.metric, &g.target, &g.period, &g.campaignID, &g.partnerIDs, &g.timezone,
-		&g.startsAt, &g.endsAt, &g.reward, &g.status, &g.externalRef, &g.createdAt, &g.origin, &g.restedFrom, &done, &total, &g.settled)
+		&g.startsAt, &g.endsAt, &g.reward, &g.status, &g.externalRef, &g.createdAt, &g.origin, &g.restedFrom, &done, &total, &g.settled, &rough)
 	if err == nil && total != nil {
-		g.past = &backfill{Done: *done, Total: *total}
+		g.past = &backfill{Done: *done, Total: *total, rough: rough}
 	}
 	return g, err
 }

@@ -7,10 +7,14 @@
 package goals
 
 import (
+	"cmp"
 	"context"
 	"embed"
+	"errors"
 	"fmt"
 	"net/http"
+
+	"github.com/google/uuid"
 
 	"partilha.dev/pkg/auth"
 	"partilha.dev/pkg/bus"
@@ -33,8 +37,10 @@ var Migrations = []postgres.Schema{outbox.Schema, bus.Schema, auth.Schema, {Name
 // Document is the service's part of the API.
 func Document() (*openapi.Document, error) { return openapi.Load(document) }
 
-// Config is what only this service is configured with: nothing.
-type Config struct{}
+// Config is what only this service is configured with.
+type Config struct {
+	PerTenant int `env:"GOALS_PER_TENANT"` // goals of one tenant that may be active; default 500
+}
 
 // Service is the goals service.
 type Service struct {
@@ -45,17 +51,24 @@ type Service struct {
 	atOnce   int           // facts, or totals, in one step of filling a goal
 	unfilled chan struct{} // has one element when there may be a goal to fill
 
+	turns     turns
+	perTenant int // goals of one tenant that may be active
+
 	listeners *listeners
 }
 
 // New wires the service and reads the keys that its database remembers. It starts
 // nothing.
-func New(ctx context.Context, _ Config, deps service.Deps) (*Service, error) {
+func New(ctx context.Context, config Config, deps service.Deps) (*Service, error) {
+	if config.PerTenant = cmp.Or(config.PerTenant, defaultPerTenant); config.PerTenant < 0 {
+		return nil, errors.New("GOALS_PER_TENANT must be above 0")
+	}
 	doc, err := Document()
 	if err != nil {
 		return nil, err
 	}
 	s := &Service{deps: deps, relay: outbox.NewRelay(deps.Pool, deps.Bus, bus.Goals, deps.Log), atOnce: atOnce, unfilled: make(chan struct{}, 1)}
+	s.perTenant, s.turns.byTenant = config.PerTenant, map[uuid.UUID]*turn{}
 	s.listeners = newListeners(s)
 	if s.keys, err = auth.NewCopy(ctx, deps.Pool, deps.Bus, deps.Log, deps.Now); err != nil {
 		return nil, fmt.Errorf("load keys: %w", err)

@@ -90,7 +90,9 @@ func TestWhateverIsReadIsFoundByAnIndex(t *testing.T) {
 		arguments []any
 		indexes   []string
 	}{
-		"the facts of a window":       {countPastQuery, []any{tenant, minute(100), minute(130)}, []string{"facts_pkey"}},
+		"the facts of a window":       {countPastQuery, []any{tenant, minute(100), minute(130), int64(20)}, []string{"facts_pkey"}},
+		"what remains of a past":      {remainingQuery, []any{tenant, id(3)}, []string{"facts_pkey", "goals_pkey", "stretches_pkey"}},
+		"how many goals are active":   {countActiveQuery, []any{tenant, 500}, []string{"goals_active"}},
 		"the next totals":             {nextTotalsQuery, []any{tenant, id(1), 50}, []string{"goals_pkey", "totals_pkey"}},
 		"goals that may count":        {activeGoalsQuery, []any{[]uuid.UUID{*tenant}, minute(1), minute(9), partners}, []string{"goals_active"}},
 		"the next goal to fill":       {claimBehindStatement, []any{tenant, id(5)}, []string{"goals_behind"}},

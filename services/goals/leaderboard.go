@@ -51,6 +51,12 @@ func (at standing) rank(rows []progressBody) {
 	}
 }
 
+// possible tells whether a page can have ended there: a cursor may be made up.
+func (at standing) possible() bool {
+	year := time.UnixMicro(at.Start).UTC().Year()
+	return year >= 1999 && year <= 9999 && at.Rank >= 1 && at.Position >= at.Rank
+}
+
 // standing is where the row stands, which has been ranked.
 func (b progressBody) standing() standing {
 	return standing{b.GoalID, b.PeriodStart.UnixMicro(), b.Progress.Value, b.PartnerID, *b.Rank, b.position}
@@ -93,7 +99,7 @@ func (s *Service) listProgress(call *web.Call) (web.Answer, error) {
 
 // resume is the standing behind which the page begins: that of its cursor, or the top of
 // the period that is asked for, which is the present one if none is. Its error is an
-// invalid_parameter where the cursor is of another leaderboard.
+// invalid_parameter where the cursor is of another leaderboard, or made up.
 func (g *goal) resume(page web.Page, start *time.Time, partner *uuid.UUID, now time.Time) (standing, error) {
 	if page.Place == nil {
 		if start == nil {
@@ -109,7 +115,7 @@ func (g *goal) resume(page web.Page, start *time.Time, partner *uuid.UUID, now t
 	if _, err := binary.Decode(page.Place, binary.BigEndian, &at); err != nil {
 		return at, fmt.Errorf("read the cursor: %w", err)
 	}
-	if at.Goal != g.id || partner != nil || start != nil && start.UnixMicro() != at.Start {
+	if at.Goal != g.id || !at.possible() || partner != nil || start != nil && start.UnixMicro() != at.Start {
 		return at, fault.InvalidParameter("cursor", "must be the next_cursor of an earlier answer of this list, with the same filters")
 	}
 	return at, nil

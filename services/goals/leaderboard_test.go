@@ -3,6 +3,7 @@ package goals_test
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -10,6 +11,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"partilha.dev/services/goals"
 )
 
 // place is one row of a leaderboard as the test has made it.
@@ -171,6 +174,34 @@ func TestACursorGoesOnInItsOwnPeriod(t *testing.T) {
 		}
 		if a.status == 200 && !strings.Contains(a.raw, partners[1].String()) {
 			t.Errorf("%s: %s, want the second row of March", query, a.raw)
+		}
+	}
+}
+
+func TestAMadeUpCursorIsRefused(t *testing.T) {
+	w := newWorld(t)
+	shop := w.tenant()
+	w.serve()
+	id := w.goal(shop, since2026)
+	cursor := func(start time.Time, rank, position int64) string {
+		return goals.Cursor(uuid.MustParse(id), start, rank, position)
+	}
+	present := w.moments(`select starts_at from goals`)[0]
+	for name, row := range map[string]struct {
+		cursor string
+		want   int
+	}{
+		"as a page ends":          {cursor(present, 2, 3), 200},
+		"before all time":         {cursor(time.UnixMicro(math.MinInt64), 1, 1), 400},
+		"before what is accepted": {cursor(at("1998-12-31T23:59:59Z"), 1, 1), 400},
+		"after all time":          {cursor(time.UnixMicro(math.MaxInt64), 1, 1), 400},
+		"after what is accepted":  {cursor(at("9999-12-31T23:59:59Z").Add(time.Second), 1, 1), 400},
+		"without a rank":          {cursor(present, 0, 1), 400},
+		"ranked behind its place": {cursor(present, 3, 2), 400},
+	} {
+		a := w.call(shop, "GET", "/api/v1/goals/"+id+"/progress?cursor="+row.cursor, "")
+		if a.status != row.want || row.want == 400 && a.body["code"] != "invalid_parameter" {
+			t.Errorf("%s: %d %s, want %d", name, a.status, a.raw, row.want)
 		}
 	}
 }

@@ -15,7 +15,6 @@ const (
 	renewEvery  = kept / 4               // what says that somebody does
 	forgetEvery = kept / 4
 	queueLength = 32 // news that a listener may be behind
-	mostFrames  = 4  // that one look makes for all; of more each listener reads its own
 )
 
 // listeners are all who listen to goals on this replica. One look at the database serves
@@ -44,11 +43,11 @@ type listener struct {
 	dropped string // why the queue was closed
 }
 
-// news is what a look has found: a frame that is ready to be sent, or how far the
-// listener has to catch up by itself.
+// news is what a look has found: a frame that is ready to be sent; or how far the listener,
+// who has come again, has to catch up by itself; or that it is to be told how things stand.
 type news struct {
 	frame   []byte
-	from    *int64 // what is to be caught up with begins here; nil: with how things stand
+	from    *int64 // what is to be caught up with begins here; nil: nothing is
 	horizon int64  // and ends here
 }
 
@@ -71,11 +70,12 @@ func (ls *listeners) join(g *goal, from *int64) *listener {
 	return l
 }
 
+// leave ends what join began, also for a listener that was dropped meanwhile.
 func (ls *listeners) leave(g *goal, l *listener) {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
 	key := goalKey{g.tenantID, g.id}
-	if a := ls.audiences[key]; a != nil && a.members[l] {
+	if a := ls.audiences[key]; a != nil {
 		if delete(a.members, l); len(a.members) == 0 {
 			delete(ls.audiences, key)
 		}
@@ -92,6 +92,16 @@ func (ls *listeners) heard(g *goal, l *listener) int64 {
 		return 0
 	}
 	return a.position
+}
+
+// present is the goal as it was when it was read last: for its audience, or by the caller.
+func (ls *listeners) present(g *goal) *goal {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	if a := ls.audiences[goalKey{g.tenantID, g.id}]; a != nil {
+		return a.goal
+	}
+	return g
 }
 
 // tell sends news to those who hear, or to one of them. Whoever's queue is full is
@@ -156,16 +166,14 @@ func (ls *listeners) look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for i := range seen {
-		if err := ls.report(ctx, seen[i]); err != nil {
-			return err
-		}
+	for i := range seen { // one goal's trouble is not the others'
+		err = errors.Join(err, ls.report(ctx, seen[i]))
 	}
-	return nil
+	return err
 }
 
-// renew says in the database which goals are listened to here, where that is due. A goal
-// that is gone loses its audience.
+// renew says in the database which goals are listened to here, where that is due, and
+// reads them again. A goal that is gone loses its audience.
 func (ls *listeners) renew(ctx context.Context) error {
 	now := time.Now()
 	var due []goalKey
@@ -189,8 +197,8 @@ func (ls *listeners) renew(ctx context.Context) error {
 		a := ls.audiences[key]
 		switch {
 		case a == nil: // everybody has left
-		case exist[key]:
-			a.renewed = now
+		case exist[key] != nil:
+			a.renewed, a.goal = now, exist[key]
 		default:
 			for l := range a.members {
 				a.drop(l, "the goal is gone")
@@ -257,28 +265,25 @@ func (ls *listeners) report(ctx context.Context, s sight) error {
 	return nil
 }
 
-var errTooMany = errors.New("there are too many changes to be held")
-
 // changes are the news of what has changed between two horizons; whole is false where some
-// of it is forgotten, and then there are none.
+// of it is forgotten, or where it is too much, and then there are none.
 func (ls *listeners) changes(ctx context.Context, g *goal, from, until int64) (found []news, whole bool, err error) {
 	whole, err = ls.service.eachChange(ctx, g, from, until, func(rows []progressBody) error {
-		if len(found) == mostFrames {
-			return errTooMany
-		}
-		frame, err := changedFrame(rows, until)
+		frame, err := changedFrame(rows)
 		if len(frame) > 0 {
 			found = append(found, news{frame: frame, horizon: until})
 		}
 		return err
 	})
 	switch {
-	case errors.Is(err, errTooMany):
-		return []news{{from: &from, horizon: until}}, true, nil
 	case err != nil:
 		return nil, false, fmt.Errorf("read changes: %w", err)
 	case !whole:
 		return nil, false, nil
+	}
+	if len(found) > 0 {
+		last := &found[len(found)-1]
+		last.frame = append(last.frame, idFrame(until)...)
 	}
 	return found, true, nil
 }

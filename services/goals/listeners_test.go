@@ -56,3 +56,20 @@ func TestWhoHasNewsToTakeHasNotHeardAllYet(t *testing.T) {
 		t.Errorf("with all news taken it has heard up to %d, want 7", n)
 	}
 }
+
+func TestAnAudienceEndsWithItsLastListenerAlsoWhereThatWasDropped(t *testing.T) {
+	ls := newListeners(nil)
+	g := &goal{tenantID: uuid.New(), id: uuid.New()}
+	slow := ls.join(g, nil)
+	slow.hears = true
+	for horizon := range int64(queueLength + 1) {
+		ls.update(goalKey{g.tenantID, g.id}, func(a *audience) { a.tell(news{horizon: horizon}) })
+	}
+	if slow.dropped == "" {
+		t.Fatal("it was not dropped: this tells nothing")
+	}
+	ls.leave(g, slow)
+	if len(ls.audiences) != 0 {
+		t.Error("its goal is looked at for ever")
+	}
+}

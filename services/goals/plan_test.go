@@ -19,7 +19,7 @@ var (
 )
 
 // Half of the partners of a large goal have the same progress, and half have reached it;
-// another tenant has as many totals in a thousand goals.
+// another tenant has so many others in a thousand goals.
 const crowdStatement = `
 with large as (
 	insert into totals (tenant_id, goal_id, partner_id, period_start, progress)
@@ -35,16 +35,26 @@ told as (
 	from generate_series(1, @rows::bigint) as n)
 insert into totals (tenant_id, goal_id, partner_id, period_start, progress)
 select gen_random_uuid(), lpad(to_hex(n % 1000), 32, '0')::uuid, lpad(to_hex(n), 32, '0')::uuid, @period_start, n
-from generate_series(1, @rows::bigint) as n`
+from generate_series(1, @others::bigint) as n`
 
 func TestALeaderboardIsReadByIndexAndNoFurtherThanItsPage(t *testing.T) {
-	const rows, limit = 50_000, 26
+	for name, others := range map[string]int{"a goal that is half of the table": crowdRows, "a goal that is nearly all of the table": crowdRows / 50} {
+		t.Run(name, func(t *testing.T) { assertRead(t, others) })
+	}
+}
+
+const crowdRows = 50_000
+
+// assertRead fails where a query reads more of the large goal than it needs, among so many
+// other totals.
+func assertRead(t *testing.T, others int) {
+	const limit = 26
 	pool, err := postgres.Open(t.Context(), testkit.Database(t, Migrations...), 2)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(pool.Close)
-	if _, err := pool.Exec(t.Context(), crowdStatement, pgx.NamedArgs{"tenant_id": crowdTenant, "goal_id": crowdGoal, "period_start": crowdStart, "rows": rows}); err != nil {
+	if _, err := pool.Exec(t.Context(), crowdStatement, pgx.NamedArgs{"tenant_id": crowdTenant, "goal_id": crowdGoal, "period_start": crowdStart, "rows": crowdRows, "others": others}); err != nil {
 		t.Fatal(err)
 	}
 	for _, statement := range []string{"vacuum analyze totals", "vacuum analyze reached", "vacuum analyze changes"} {
@@ -65,6 +75,7 @@ func TestALeaderboardIsReadByIndexAndNoFurtherThanItsPage(t *testing.T) {
 	one := func(partner *uuid.UUID) pgx.NamedArgs {
 		return pgx.NamedArgs{"tenant_id": &crowdTenant, "goal_id": &crowdGoal, "period_start": &crowdStart, "partner_id": partner}
 	}
+	usual, of := numbered(progressOfPartnerQuery, &crowdTenant, partner(0x02), []uuid.UUID{crowdGoal}, []time.Time{crowdStart})
 	for name, row := range map[string]struct {
 		query     string
 		arguments pgx.NamedArgs
@@ -75,7 +86,8 @@ func TestALeaderboardIsReadByIndexAndNoFurtherThanItsPage(t *testing.T) {
 		"a page among many who tie":      {leaderboardQuery, board(100, partner(200)), 3 * limit},
 		"a page that leaves a large tie": {leaderboardQuery, board(101, partner(101)), 3 * limit},
 		"the rank of a good partner":     {onePlaceQuery, one(&uuid.UUID{14: 0xC3, 15: 0x01}), 100},
-		"the rank of a usual partner":    {onePlaceQuery, one(&uuid.UUID{15: 0x02}), rows/2 + 10}, // half of all are better
+		"the rank of a usual partner":    {onePlaceQuery, one(&uuid.UUID{15: 0x02}), crowdRows/2 + 10}, // half of all are better
+		"a partner's place among many":   {usual, of, 1_010},
 		// Ten of them, of which five have to count as far as the thousand and first who is better.
 		"the rows that have changed": {changesQuery, pgx.NamedArgs{
 			"tenant_id": &crowdTenant, "goal_id": &crowdGoal, "from": int64(49_900), "until": int64(49_910), "partner_id": &uuid.Nil, "period_start": &crowdStart, "limit": 500}, 6_000},

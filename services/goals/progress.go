@@ -59,12 +59,13 @@ func (g *goal) scanProgress(row pgx.CollectableRow) (progressBody, error) {
 const joinReached = `
 left join reached r on r.tenant_id = t.tenant_id and r.goal_id = t.goal_id and r.partner_id = t.partner_id and r.period_start = t.period_start`
 
-// nearRank is the rank of a total t, or null where more than a thousand are better: no
-// more entries of the index are counted for it than that.
+// nearRank is the rank of a total t, or null where more than a thousand are better. That
+// they are wanted in the order of the index has PostgreSQL walk along it and stop there;
+// else it may collect all who are better before it counts the first.
 const nearRank = `
 	(select case when count(*) <= 1000 then count(*) + 1 end from (
 		select from totals b where b.tenant_id = t.tenant_id and b.goal_id = t.goal_id and b.period_start = t.period_start and b.progress > t.progress
-		limit 1001) as better)`
+		order by b.progress desc limit 1001) as better)`
 
 // presentSpan is the period of the goal at the instant now.
 func (g *goal) presentSpan(now time.Time) (span, error) {

@@ -91,8 +91,9 @@ func (a arrival) seal(at time.Time) (event.Sealed, error) {
 	}, a.traceparent)
 }
 
+// logReached notes how many arrivals were told of at once, and the first of them.
 func (s *Service) logReached(told []event.Sealed) {
-	for _, e := range told {
-		s.deps.Log.Info("goal reached", zap.Stringer("tenant_id", e.TenantID), zap.Stringer("event_id", e.ID))
+	if len(told) > 0 {
+		s.deps.Log.Info("goals reached", zap.Int("times", len(told)), zap.Stringer("tenant_id", told[0].TenantID), zap.Stringer("event_id", told[0].ID))
 	}
 }

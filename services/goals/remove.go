@@ -31,14 +31,16 @@ const (
 	someReachedQuery         = `select exists (select from reached where tenant_id = $1 and goal_id = $2)`
 	removeGoalStatement      = `delete from goals where tenant_id = $1 and goal_id = $2`
 	removeStretchesStatement = `delete from stretches where tenant_id = $1 and goal_id = $2`
+	silenceGoalStatement     = `delete from listened where tenant_id = $1 and goal_id = $2`
 	leaveStatement           = `insert into leftovers (tenant_id, goal_id) values ($1, $2)`
 )
 
 // remove forgets a goal that nobody has reached; a conflict if somebody has. Nobody
 // counts for it from the commit on, since the tenant is held; its totals, which nobody
-// can see any more, are cleared in the background.
+// can see any more, are cleared in the background. Whoever listens to it notices at the
+// next look that nobody is said to.
 func (s *Service) remove(ctx context.Context, tenant, id uuid.UUID) error {
-	err := postgres.Transact(ctx, s.deps.Pool, func(tx *postgres.Tx) error {
+	err := s.alone(ctx, tenant, func(tx *postgres.Tx) error {
 		if err := holdTenant(ctx, tx, tenant); err != nil {
 			return err
 		}
@@ -59,7 +61,10 @@ func (s *Service) remove(ctx context.Context, tenant, id uuid.UUID) error {
 		if _, err := tx.Exec(ctx, removeStretchesStatement, tenant, id); err != nil {
 			return err
 		}
-		_, err = tx.Exec(ctx, leaveStatement, tenant, id)
+		if _, err := tx.Exec(ctx, leaveStatement, tenant, id); err != nil {
+			return err
+		}
+		_, err = tx.Exec(ctx, silenceGoalStatement, tenant, id)
 		return err
 	})
 	if err != nil {

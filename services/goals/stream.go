@@ -3,6 +3,7 @@ package goals
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -69,7 +70,7 @@ func (s *Service) tell(call *web.Call, g *goal, from *int64, to io.Writer) error
 				_, err = fmt.Fprintf(to, ": %s\n\n", l.dropped)
 				return err
 			}
-			err = s.deliver(call.Context(), g, n, to)
+			err = s.deliver(call, s.listeners.present(g), n, to)
 		case <-beat.C:
 			err = writeBeat(to, s.listeners.heard(g, l))
 		}
@@ -79,21 +80,34 @@ func (s *Service) tell(call *web.Call, g *goal, from *int64, to io.Writer) error
 	}
 }
 
-// deliver writes one of a listener's news.
-func (s *Service) deliver(ctx context.Context, g *goal, n news, to io.Writer) error {
+// deliver writes one of a listener's news. What is caught up with has no id before all of
+// it has been written: till then the listener comes again with its last one.
+func (s *Service) deliver(call *web.Call, g *goal, n news, to io.Writer) error {
+	ctx := call.Context()
 	switch {
 	case n.frame != nil:
 		_, err := to.Write(n.frame)
 		return err
 	case n.from != nil && *n.from <= n.horizon:
 		whole, err := s.eachChange(ctx, g, *n.from, n.horizon, func(rows []progressBody) error {
-			frame, err := changedFrame(rows, n.horizon)
+			select {
+			case <-call.Over():
+				return errOver
+			default:
+			}
+			frame, err := changedFrame(rows)
 			if err == nil && len(frame) > 0 {
 				_, err = to.Write(frame)
 			}
 			return err
 		})
-		if err != nil || whole {
+		switch {
+		case errors.Is(err, errOver):
+			return nil
+		case err != nil:
+			return err
+		case whole:
+			_, err = to.Write(idFrame(n.horizon))
 			return err
 		}
 	}
@@ -105,22 +119,24 @@ func (s *Service) deliver(ctx context.Context, g *goal, n news, to io.Writer) er
 	return err
 }
 
-// changedFrame is an event for each row. The last one of a look bears its horizon as id:
-// whoever has that has all.
-func changedFrame(rows []progressBody, horizon int64) ([]byte, error) {
+// errOver ends a catch-up whose call is over.
+var errOver = errors.New("the call is over")
+
+// changedFrame is an event for each row.
+func changedFrame(rows []progressBody) ([]byte, error) {
 	var frame bytes.Buffer
-	for i, row := range rows {
+	for _, row := range rows {
 		raw, err := json.Marshal(row)
 		if err != nil {
 			return nil, fmt.Errorf("write a changed row: %w", err)
-		}
-		if i == len(rows)-1 && len(rows) < changesAtOnce {
-			fmt.Fprintf(&frame, "id: %d\n", horizon)
 		}
 		fmt.Fprintf(&frame, "event: progress\ndata: %s\n\n", raw)
 	}
 	return frame.Bytes(), nil
 }
+
+// idFrame says that everything before the horizon has been told.
+func idFrame(horizon int64) []byte { return fmt.Appendf(nil, "id: %d\n\n", horizon) }
 
 // resetFrame is an event with the first page of the leaderboard as it is now, in place
 // of all that was told before.

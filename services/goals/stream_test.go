@@ -382,10 +382,83 @@ func TestAGoalThatIsGoneEndsItsStreams(t *testing.T) {
 	url := w.replica()
 	id := w.goal(shop, "")
 	s := listen(t, url, shop, id, "").begun()
-	w.exec(`delete from goals where goal_id = $1`, id)
-	w.exec(`delete from listened`)
+	if a := w.call(shop, "DELETE", "/api/v1/goals/"+id, ""); a.status != 204 {
+		t.Fatalf("delete: %d %s", a.status, a.raw)
+	}
+	deleted := time.Now()
 	for more := true; more; {
 		_, more = s.next()
+	}
+	if took := time.Since(deleted); took > 10*time.Second {
+		t.Errorf("they end %s after it was deleted", took)
+	}
+}
+
+// move has the first partners of the only goal come to a progress, in one transaction and
+// as counting would.
+func (w *world) move(partners, progress int) {
+	w.t.Helper()
+	w.exec(`with t as (
+		insert into totals (tenant_id, goal_id, partner_id, period_start, progress)
+		select tenant_id, goal_id, lpad(to_hex(n), 32, '0')::uuid, starts_at, $2 from goals, generate_series(1, $1::int) as n
+		on conflict (tenant_id, goal_id, partner_id, period_start) do update set progress = excluded.progress returning *)
+		insert into changes select tenant_id, goal_id, pg_current_xact_id()::text::bigint, partner_id, period_start, now() from t`, partners, progress)
+}
+
+func TestOfTooManyChangesOnlyHowThingsStandIsTold(t *testing.T) {
+	w := newWorld(t)
+	shop := w.tenant()
+	url := w.replica()
+	id := w.goal(shop, "")
+	s := listen(t, url, shop, id, "").begun()
+	before := s.lastID
+	w.move(2001, 7)
+	s.until("it is told how things stand", func() bool { return s.resets == 2 })
+	if len(s.state) != 100 {
+		t.Errorf("%d rows are told, want the first 100", len(s.state))
+	}
+	again := listen(t, url, shop, id, before)
+	again.until("whoever comes again is told the same", func() bool { return again.resets == 1 })
+	if len(again.state) != 100 {
+		t.Errorf("%d rows are told after the reset, want the first 100", len(again.state))
+	}
+}
+
+func TestWhatIsCaughtUpWithHasAnIdOnceItIsWhole(t *testing.T) {
+	w := newWorld(t)
+	shop := w.tenant()
+	url := w.replica()
+	id := w.goal(shop, "")
+	s := listen(t, url, shop, id, "").begun()
+	before := s.lastID
+	w.move(700, 7)
+	s.until("all is told", func() bool { return len(s.state) == 700 && s.lastID != before })
+	again := listen(t, url, shop, id, before)
+	for again.lastID == before {
+		if event, more := again.next(); !more || event == "reset" {
+			t.Fatalf("it goes on %t with %q", more, event)
+		}
+	}
+	if len(again.state) != 700 {
+		t.Errorf("with the first id %d rows have been told, want 700", len(again.state))
+	}
+}
+
+func TestAStreamShowsTheGoalAsItHasBeenChanged(t *testing.T) {
+	w := newWorld(t)
+	shop := w.tenant()
+	url := w.replica()
+	id := w.goal(shop, "")
+	s := listen(t, url, shop, id, "").begun()
+	w.change(shop, id, `"ends_at":"2999-01-01T00:00:00Z"`)
+	w.exec(`delete from listened`) // which has it renewed at once
+	s.until("it is told how things stand", func() bool { return s.resets == 2 })
+	w.publish(w.seal(sale(shop, uuid.New(), time.Now().Add(time.Minute))))
+	for more := true; more; {
+		line, open := <-s.lines
+		if more = open && !strings.HasPrefix(line, "data: "); !more && !strings.Contains(line, `"period_end":"2999-01-01T00:00:00Z"`) {
+			t.Errorf("after its end was set it tells %s", line)
+		}
 	}
 }
 
@@ -395,12 +468,8 @@ func TestManyChangesAtOnceAreToldWhole(t *testing.T) {
 	url := w.replica()
 	id := w.goal(shop, "")
 	s := listen(t, url, shop, id, "").begun()
-	for _, n := range []int{500, 3000} { // as many as are read at once; more than are held
-		w.exec(`with t as (
-			insert into totals (tenant_id, goal_id, partner_id, period_start, progress)
-			select tenant_id, goal_id, lpad(to_hex(n), 32, '0')::uuid, starts_at, $1 from goals, generate_series(1, $1::int) as n
-			on conflict (tenant_id, goal_id, partner_id, period_start) do update set progress = excluded.progress returning *)
-			insert into changes select tenant_id, goal_id, pg_current_xact_id()::text::bigint, partner_id, period_start, now() from t`, n)
+	for _, n := range []int{500, 2000} { // as many as are read at once; as many as are told one by one
+		w.move(n, n)
 		s.until(fmt.Sprintf("%d changes are told", n), func() bool {
 			told := 0
 			for _, progress := range s.state {

@@ -174,16 +174,50 @@ func (s *stretch) advance(ctx context.Context, tx *postgres.Tx, g *goal, last fa
 }
 
 const countPastQuery = `
-select count(*) from facts where tenant_id = $1 and occurred_at >= $2 and occurred_at < coalesce($3, 'infinity'::timestamptz)`
+select count(*) from (
+	select from facts where tenant_id = $1 and occurred_at >= $2 and occurred_at < coalesce($3, 'infinity'::timestamptz)
+	order by occurred_at limit $4) as past`
 
-// countPast returns how many facts the windows hold now.
-func countPast(ctx context.Context, tx *postgres.Tx, tenant uuid.UUID, windows ...window) (total int64, err error) {
+// countPast returns how many facts the windows hold now, or most where they hold more.
+func countPast(ctx context.Context, tx *postgres.Tx, tenant uuid.UUID, most int64, windows ...window) (total int64, err error) {
 	for _, w := range windows {
 		var n int64
-		if err := tx.QueryRow(ctx, countPastQuery, tenant, w.since, w.until).Scan(&n); err != nil {
+		if err := tx.QueryRow(ctx, countPastQuery, tenant, w.since, w.until, most-total).Scan(&n); err != nil {
 			return 0, fmt.Errorf("count past facts: %w", err)
 		}
 		total += n
 	}
 	return total, nil
+}
+
+const (
+	remainingQuery = `
+select g.past_done, g.past_total, (
+	select coalesce(sum(n), 0)::bigint from stretches s cross join lateral (
+		select count(*) as n from facts f
+		where f.tenant_id = $1 and (f.occurred_at, f.kind, f.source_id) > (s.read_at, s.read_kind, s.read_source)
+			and f.occurred_at < coalesce(s.until, 'infinity'::timestamptz)) as left_over
+	where s.tenant_id = $1 and s.goal_id = $2)
+from goals g where g.tenant_id = $1 and g.goal_id = $2 and g.past_rough`
+
+	knownStatement = `
+update goals set past_total = $5, past_rough = false where tenant_id = $1 and goal_id = $2 and past_done = $3 and past_total = $4`
+)
+
+// countRemaining finds how many facts there are to go through for a goal of which only
+// that they are many is known. It locks nothing while it counts; where the goal has
+// changed meanwhile it leaves that to the next step.
+func (s *Service) countRemaining(ctx context.Context, g *goal) error {
+	var done, total, remaining int64
+	err := s.deps.Pool.QueryRow(ctx, remainingQuery, g.tenantID, g.id).Scan(&done, &total, &remaining)
+	if postgres.Absent(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("count what remains: %w", err)
+	}
+	if _, err := s.deps.Pool.Exec(ctx, knownStatement, g.tenantID, g.id, done, total, done+remaining); err != nil {
+		return fmt.Errorf("note what remains: %w", err)
+	}
+	return nil
 }

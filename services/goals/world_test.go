@@ -40,6 +40,7 @@ type world struct {
 	ahead   atomic.Int64  // how far the services' clock is ahead, in nanoseconds
 	steps   int           // facts, or totals, in one step of filling a goal; 0: as many as usual
 	limiter *web.Limiter
+	config  goals.Config
 	handler http.Handler // of the service that was made last
 }
 
@@ -80,7 +81,7 @@ func (w *world) now() time.Time { return time.Now().Add(time.Duration(w.ahead.Lo
 func (w *world) serve() *goals.Service {
 	w.t.Helper()
 	pool, b := w.connect()
-	s, err := goals.New(w.t.Context(), goals.Config{}, service.Deps{Pool: pool, Bus: b, Log: zap.NewNop(), Now: w.now, Limiter: w.limiter})
+	s, err := goals.New(w.t.Context(), w.config, service.Deps{Pool: pool, Bus: b, Log: zap.NewNop(), Now: w.now, Limiter: w.limiter})
 	if err != nil {
 		w.t.Fatal(err)
 	}

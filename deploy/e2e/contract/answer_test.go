@@ -64,6 +64,7 @@ func provokeAnswers(t *testing.T) *platform {
 		}
 	})
 	w.every(func(s *running, o *operation) { w.provokeAfter(s, o) })
+	w.crowdGoals()
 	for _, status := range []int{404, 422, 409} { // a partner that is banned and a campaign that has ended come last
 		if status == 409 {
 			w.provokeBan()
@@ -89,6 +90,30 @@ func (w *world) expire() {
 		w.t.Fatal(err)
 	}
 	w.call(s, feed, request{address: feed.path + "?after=" + first, credential: w.key})
+}
+
+// crowdGoals sets goals until there are too many, and tries to make one active again that
+// another has taken the place of. One place is free in the end.
+func (w *world) crowdGoals() {
+	w.t.Helper()
+	s, set := w.find("POST", "/api/v1/goals")
+	_, change := w.find("PATCH", "/api/v1/goals/{goal_id}")
+	turn := func(id, status string) {
+		r := w.request(change, `{"status":"`+status+`"}`)
+		r.address = set.path + "/" + id
+		w.call(s, change, r)
+	}
+	const one = `{"name":"One of many","metric":"sales_count","target":1000000}`
+	first := w.call(s, set, w.request(set, one)).text("goal_id")
+	turn(first, "archived")
+	last := first
+	for n := 0; n <= goalsPerTenant && !w.seen[fmt.Sprint(set, " 422")]; n++ {
+		if made := w.call(s, set, w.request(set, one)); made.status == 201 {
+			last = made.text("goal_id")
+		}
+	}
+	turn(first, "active")
+	turn(last, "archived")
 }
 
 // deleteReachedGoal tries to delete a goal that the tenant's conversion has reached.

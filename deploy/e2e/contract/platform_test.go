@@ -28,6 +28,9 @@ import (
 
 const adminToken = "operator-of-the-contract-tests"
 
+// goalsPerTenant is how many goals a tenant may have: more than the contract's world needs.
+const goalsPerTenant = 60
+
 // blueprints are the four services. Webhooks may go to this machine and nowhere else.
 var blueprints = []struct {
 	name     string
@@ -43,7 +46,7 @@ var blueprints = []struct {
 		return commissions.New(ctx, commissions.Config{SecretKey: sealing}, deps)
 	}},
 	{"goals", goals.Migrations, goals.Document, func(ctx context.Context, deps service.Deps) (service.Service, error) {
-		return goals.New(ctx, goals.Config{}, deps)
+		return goals.New(ctx, goals.Config{PerTenant: goalsPerTenant}, deps)
 	}},
 	{"webhooks", webhooks.Migrations, webhooks.Document, func(ctx context.Context, deps service.Deps) (service.Service, error) {
 		sealing := base64.StdEncoding.EncodeToString([]byte(strings.Repeat("contract", 4)))

@@ -45,7 +45,8 @@ create table goals (
     origin          timestamptz not null, -- starts_at when it was made: names the one period of a goal in all
     rested_from     bigint,               -- the last recording that an archived goal has counted
     past_done       bigint,               -- facts of the past that have been counted; null: nothing is left to do
-    past_total      bigint,               -- and how many there are, roughly
+    past_total      bigint,               -- and how many there are, about
+    past_rough      boolean     not null default false, -- there may be far more: they are still to be counted
     settled         boolean     not null, -- its totals are complete: whoever comes up to the target has reached it
     judged_partner  uuid,                 -- the last total that was judged since the past was counted
     judged_start    timestamptz,
@@ -59,7 +60,7 @@ create table goals (
     constraint goals_reward check (reward_centavos > 0),
     constraint goals_status check (status in ('active', 'archived')),
     constraint goals_rest check ((status = 'archived') = (rested_from is not null)),
-    constraint goals_past check ((past_done is null) = (past_total is null) and (settled or past_total is not null)),
+    constraint goals_past check ((past_done is null) = (past_total is null) and (settled or past_total is not null) and (past_total is not null or not past_rough)),
     constraint goals_judged check ((judged_partner is null) = (judged_start is null)),
     constraint goals_first check ((external_ref is null) = (first is null))
 );
@@ -94,7 +95,7 @@ create table totals (
     partner_id   uuid        not null,
     period_start timestamptz not null,
     period_end   timestamptz,          -- null: the goal has one period, which ends with it
-    progress     bigint      not null, -- sales, conversions, or centavos; below 0 while a refund is ahead of its sale
+    progress     bigint      not null, -- sales, conversions, or centavos; below 0 while a refund is ahead of its sale, or a past is being counted
     primary key (tenant_id, goal_id, partner_id, period_start),
     constraint totals_period check (period_end > period_start)
 );

@@ -13,7 +13,11 @@ func main() {
 		Name:    "goals",
 		Schemas: goals.Migrations,
 		New: func(ctx context.Context, deps service.Deps) (service.Service, error) {
-			return goals.New(ctx, goals.Config{}, deps)
+			var config goals.Config
+			if err := service.ReadEnvironment(&config); err != nil {
+				return nil, err
+			}
+			return goals.New(ctx, config, deps)
 		},
 	})
 }
