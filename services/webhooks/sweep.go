@@ -186,10 +186,7 @@ func (s *sweeper) endSpent(ctx context.Context, l lane) error {
 // skipAtOnce of it: the rest has its turn at the next sweeps, so that a long queue holds
 // up nobody else.
 func (s *sweeper) skip(ctx context.Context, l lane) error {
-	err := postgres.Transact(ctx, s.deps.Pool, func(tx *postgres.Tx) error {
-		_, err := skipUnclaimed(ctx, tx, l)
-		return err
-	})
+	err := postgres.Transact(ctx, s.deps.Pool, func(tx *postgres.Tx) error { return skipUnclaimed(ctx, tx, l) })
 	if err != nil {
 		return fmt.Errorf("skip deliveries of endpoint %s: %w", l.endpoint, err)
 	}
