@@ -68,7 +68,7 @@ func (d *dispatcher) letGo(token uuid.UUID, held []claimed) {
 	if len(held) == 0 {
 		return
 	}
-	d.doubt(token)
+	d.doubts.add(token, nil)
 	d.done(held...)
 	d.lanes.signal()
 }

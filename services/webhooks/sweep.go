@@ -52,6 +52,10 @@ func (s *sweeper) sweep(ctx context.Context) error {
 		return err
 	}
 	s.dispatcher.lanes.wake(live)
+	// What this worker knows not to have sent must not become unknown.
+	if err := s.dispatcher.doubts.review(); err != nil {
+		return err
+	}
 	if err := s.expire(ctx); err != nil {
 		return err
 	}
