@@ -37,6 +37,7 @@ type claimed struct {
 	lane
 	id          uuid.UUID
 	claim       uuid.UUID
+	asked       time.Time // when its worker began to claim it, by that worker's clock: before the lease begins
 	createdAt   time.Time // of the event
 	eventID     event.ID
 	name        string

@@ -34,6 +34,7 @@ type dispatcher struct {
 	retrier  retrier
 	recorder *recorder
 	doubts   *doubts
+	lease    time.Duration  // at least twice what an attempt may take
 	sending  sync.WaitGroup // attempts, and transactions that may start some
 
 	mu      sync.Mutex
@@ -44,7 +45,7 @@ func newDispatcher(deps service.Deps, sealer *sealer, sender *sender, concurrenc
 	d := &dispatcher{
 		pool: deps.Pool, log: deps.Log, sealer: sealer, sender: sender,
 		paces: newPaces(deps.Now), health: newHealth(deps.Pool, deps.Log), retrier: retrier{backoff},
-		doubts: &doubts{pool: deps.Pool, lease: lease},
+		doubts: &doubts{pool: deps.Pool, lease: lease}, lease: lease,
 	}
 	first, again := share(concurrency)
 	d.lanes, d.again = newLanes(first, d.paces), newLanes(again, d.paces)
@@ -147,13 +148,19 @@ func (d *dispatcher) dispatch(ctx context.Context, lanes *lanes, take taker) {
 // claim takes deliveries under the token. Its outcome must be known even where the
 // service stops meanwhile, so that this does not interrupt it.
 func (d *dispatcher) claim(take taker, grants []grant, token uuid.UUID) ([]claimed, error) {
+	asked := time.Now()
 	ctx, cancel := context.WithTimeout(context.Background(), claimWithin)
 	defer cancel()
-	return take(ctx, d.pool, grants, token)
+	jobs, err := take(ctx, d.pool, grants, token)
+	for i := range jobs {
+		jobs[i].asked = asked
+	}
+	return jobs, err
 }
 
 // start sends each job on a goroutine of its own. A job whose secret cannot be opened
-// is put back: it must not be sent unsigned, and is no failure of its receiver's.
+// is put back: it must not be sent unsigned, and is no failure of its receiver's. So is
+// one that this process, stopped meanwhile, comes to when others may think it dead.
 func (d *dispatcher) start(ctx context.Context, jobs []claimed) {
 	var unsigned []claimed
 	for _, job := range jobs {
@@ -164,6 +171,12 @@ func (d *dispatcher) start(ctx context.Context, jobs []claimed) {
 			continue
 		}
 		d.sending.Go(func() {
+			if age := time.Since(job.asked); age > d.lease/2 { // an attempt may take the other half
+				d.log.Warn("a claim is too old to be sent under", zap.Stringer("delivery_id", job.id), zap.Duration("age", age))
+				d.putBack([]claimed{job})
+				d.done(job)
+				return
+			}
 			a := d.send(ctx, job, signed)
 			d.paces.note(job.lane, a.outcome)
 			d.health.note(job, a.outcome)
