@@ -161,7 +161,7 @@ func (s *sender) send(ctx context.Context, r request) outcome {
 	if response.StatusCode != http.StatusSwitchingProtocols {
 		// One byte too many tells a body that was cut from one that ended.
 		body, _ := io.ReadAll(io.LimitReader(response.Body, maxResponse+1))
-		result.Excerpt = excerpt(body)
+		result.Excerpt = excerpt(body, maxResponse)
 	}
 	return result
 }
@@ -188,16 +188,16 @@ func classify(err error, connected bool) failure {
 	}
 }
 
-// excerpt makes text of a response body that a person can read and PostgreSQL can
-// store: at most maxResponse bytes, cut between characters.
-func excerpt(body []byte) string {
-	if len(body) > maxResponse {
-		body = body[:runeBoundary(body, maxResponse)]
+// excerpt makes text of what a receiver said that a person can read and PostgreSQL can
+// store: at most so many bytes, cut between characters.
+func excerpt(body []byte, most int) string {
+	if len(body) > most {
+		body = body[:runeBoundary(body, most)]
 	}
 	text := strings.ToValidUTF8(string(body), "\uFFFD")
 	text = strings.ReplaceAll(text, "\x00", "\uFFFD")
-	if len(text) > maxResponse {
-		text = text[:runeBoundary(text, maxResponse)]
+	if len(text) > most {
+		text = text[:runeBoundary(text, most)]
 	}
 	return text
 }
