@@ -91,10 +91,13 @@ func TestAnOutcomeCountsOnlyUnderItsOwnClaim(t *testing.T) {
 	if n := k.inState(stateUnknown); n != 1 {
 		t.Fatalf("%d are unknown", n)
 	}
+	if n := k.count("select count(*) from attempts where url is null"); n != 1 {
+		t.Error("it is noted where the worker sent it, which only the worker knows")
+	}
 	if err := s.dispatcher.recorder.write([]attempt{foreign}); err != nil {
 		t.Fatal(err)
 	}
-	if delivered, noted := k.inState(stateDelivered), k.count("select count(*) from attempts where duration_ms is not null"); delivered != 2 || noted != 2 {
+	if delivered, noted := k.inState(stateDelivered), k.count("select count(*) from attempts where duration_ms is not null and url = 'https://example.com/'"); delivered != 2 || noted != 2 {
 		t.Errorf("%d delivered, %d attempts noted; want 2 of each", delivered, noted)
 	}
 }
