@@ -15,6 +15,8 @@ import (
 	"sync/atomic"
 	"time"
 	"unicode/utf8"
+
+	"partilha.dev/pkg/webhook"
 )
 
 const (
@@ -44,7 +46,7 @@ func (r request) header() http.Header {
 	header.Del("X-Idempotency-Key")
 	header.Set("Content-Type", "application/json")
 	header.Set("X-Service-Event", r.Event)
-	header.Set("X-Service-Signature", r.Signature)
+	header.Set(webhook.SignatureHeader, r.Signature)
 	header.Set("User-Agent", "Service-Webhook/1.0")
 	return header
 }

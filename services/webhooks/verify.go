@@ -70,8 +70,6 @@ func examine(secret, signature, body string) verdict {
 	return v
 }
 
-const signaturePrefix = "sha256="
-
 var secretPattern = regexp.MustCompile(`^whsec_[A-Za-z0-9_-]{43}$`)
 
 // secretProblems are what can be seen of a secret without trying it.
