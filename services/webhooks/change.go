@@ -47,6 +47,9 @@ func (c change) apply(e *endpoint) {
 
 // changeEndpoint answers PATCH /api/v1/webhook-endpoints/{endpoint_id}.
 func (s *Service) changeEndpoint(call *web.Call) (web.Answer, error) {
+	if err := call.Query(); err != nil {
+		return web.Answer{}, err
+	}
 	id, err := call.PathID("endpoint_id")
 	if err != nil {
 		return web.Answer{}, err
