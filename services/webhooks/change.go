@@ -47,6 +47,9 @@ func (c change) apply(e *endpoint) {
 
 // changeEndpoint answers PATCH /api/v1/webhook-endpoints/{endpoint_id}.
 func (s *Service) changeEndpoint(call *web.Call) (web.Answer, error) {
+	if err := call.Query(); err != nil {
+		return web.Answer{}, err
+	}
 	id, err := call.PathID("endpoint_id")
 	if err != nil {
 		return web.Answer{}, err
@@ -67,21 +70,26 @@ func (s *Service) changeEndpoint(call *web.Call) (web.Answer, error) {
 	return web.Answer{Status: http.StatusOK, Body: changed}, nil
 }
 
-const changeStatement = `
+const (
+	holdEndpointQuery = getEndpointQuery + ` for update`
+
+	changeStatement = `
 update endpoints set url = $3, events = $4, description = $5, max_attempts = $6, standard_webhooks = $7,
 	filter_partner_ids = $8, filter_campaign_ids = $9, filter_amount_centavos = $10,
 	disabled_reason = $11::text, failing_since = case when $11 is not null or disabled_reason is null then failing_since end
 where tenant_id = $1 and endpoint_id = $2 and deleted_at is null`
+)
 
 // amend changes the endpoint and returns what it is like then. It holds the tenant
 // meanwhile: an event that is handled before hears the old choice, and one that is
-// handled after it the new one.
+// handled after it the new one. It holds the endpoint as well, which the sweep disables
+// without holding the tenant: what it writes over is what it has read.
 func (s *Service) amend(ctx context.Context, tenant, id uuid.UUID, wanted change) (e endpoint, err error) {
 	err = postgres.Transact(ctx, s.deps.Pool, func(tx *postgres.Tx) error {
 		if err := lockTenants(ctx, tx, tenant); err != nil {
 			return err
 		}
-		if e, err = endpointIn(ctx, tx, tenant, id); err != nil {
+		if e, err = readEndpoint(ctx, tx, holdEndpointQuery, tenant, id); err != nil {
 			return err
 		}
 		wanted.apply(&e)

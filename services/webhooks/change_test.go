@@ -166,9 +166,7 @@ func TestAChangeWaitsForTheEventsThatAreBeingHandled(t *testing.T) {
 		}
 		status := make(chan int, 1)
 		go func() { status <- k.ask(s, who, call.method, call.path, call.body).Code }()
-		testkit.Eventually(t, soon, "it waits for the tenant", func() bool {
-			return k.count("select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock' and query like '%from tenants%'") == 1
-		})
+		testkit.Eventually(t, soon, "it waits for the tenant", func() bool { return k.blocked("from tenants") == 1 })
 		select {
 		case got := <-status:
 			t.Errorf("%s %s answers %d while the tenant is held", call.method, call.path, got)
@@ -179,6 +177,37 @@ func TestAChangeWaitsForTheEventsThatAreBeingHandled(t *testing.T) {
 		}
 		if got := <-status; got != 200 {
 			t.Errorf("%s %s answers %d", call.method, call.path, got)
+		}
+	}
+}
+
+// Only the sweep that disables an endpoint does not hold the tenant.
+func TestAChangeOfSomethingElseLeavesAnEndpointDisabledThatIsBeingDisabled(t *testing.T) {
+	t.Parallel()
+	k := newStack(t)
+	who := k.member(uuid.New())
+	s := k.service(lenient)
+	path := endpointsPath + "/" + k.register(s, who, "https://example.com/", "*").EndpointID
+	tx, err := k.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = tx.Rollback(context.Background()) }) // the pool waits for it
+	if _, err := tx.Exec(t.Context(), "update endpoints set disabled_reason = $1", reasonGone); err != nil {
+		t.Fatal(err)
+	}
+	answered := make(chan answer, 1)
+	go func() { answered <- k.ask(s, who, "PATCH", path, `{"description":"Other"}`) }()
+	testkit.Eventually(t, soon, "it waits for the endpoint", func() bool { return k.blocked("endpoints") == 1 })
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var changed, now wire
+	(<-answered).must(200, &changed)
+	k.ask(s, who, "GET", path, "").must(200, &now)
+	for _, e := range []wire{changed, now} {
+		if e.Status != statusDisabled || e.DisabledReason == nil || *e.DisabledReason != reasonGone || e.Description == nil {
+			t.Errorf("it is %+v", e)
 		}
 	}
 }

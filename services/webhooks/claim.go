@@ -37,6 +37,7 @@ type claimed struct {
 	lane
 	id          uuid.UUID
 	claim       uuid.UUID
+	asked       time.Time // when its worker began to claim it, by that worker's clock: before the lease begins
 	createdAt   time.Time // of the event
 	eventID     event.ID
 	name        string
@@ -153,12 +154,12 @@ func under(token uuid.UUID, jobs []claimed) []claimed {
 
 const releaseStatement = `
 update pending set claim = null, claimed_at = null
-where claim = any($1::uuid[]) and ($2::uuid[] is null or delivery_id = any($2))`
+where claim = $1 and ($2::uuid[] is null or delivery_id = any($2))`
 
-// release puts back what was claimed under the tokens and has surely not been sent:
+// release puts back what was claimed under the token and has surely not been sent:
 // the deliveries of these ids, or all of them where ids is nil.
-func release(ctx context.Context, pool *pgxpool.Pool, tokens, ids []uuid.UUID) error {
-	if _, err := pool.Exec(ctx, releaseStatement, tokens, ids); err != nil {
+func release(ctx context.Context, pool *pgxpool.Pool, token uuid.UUID, ids []uuid.UUID) error {
+	if _, err := pool.Exec(ctx, releaseStatement, token, ids); err != nil {
 		return fmt.Errorf("release claims: %w", postgres.Explain(err))
 	}
 	return nil

@@ -1,10 +1,12 @@
 package webhooks
 
 import (
+	"context"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"partilha.dev/pkg/testkit"
 )
@@ -89,10 +91,56 @@ func TestAnOutcomeCountsOnlyUnderItsOwnClaim(t *testing.T) {
 	if n := k.inState(stateUnknown); n != 1 {
 		t.Fatalf("%d are unknown", n)
 	}
+	if n := k.count("select count(*) from attempts where url is null"); n != 1 {
+		t.Error("it is noted where the worker sent it, which only the worker knows")
+	}
 	if err := s.dispatcher.recorder.write([]attempt{foreign}); err != nil {
 		t.Fatal(err)
 	}
-	if delivered, noted := k.inState(stateDelivered), k.count("select count(*) from attempts where duration_ms is not null"); delivered != 2 || noted != 2 {
+	if delivered, noted := k.inState(stateDelivered), k.count("select count(*) from attempts where duration_ms is not null and url = 'https://example.com/'"); delivered != 2 || noted != 2 {
 		t.Errorf("%d delivered, %d attempts noted; want 2 of each", delivered, noted)
+	}
+}
+
+// A process may be stopped between the claim and the attempt for longer than others wait.
+func TestNothingIsSentUnderAClaimThatHalfOfTheLeaseIsGoneOf(t *testing.T) {
+	t.Parallel()
+	k := newStack(t)
+	who := k.member(uuid.New())
+	in := newInbox(t, nil)
+	s := k.service(lenient)
+	k.register(s, who, in.URL, "*")
+	k.fanOut(s, joinedMany(t, who.tenant, 3)...)
+	s.dispatcher.lease = 200 * time.Millisecond
+	slow := func(ctx context.Context, pool *pgxpool.Pool, grants []grant, token uuid.UUID) ([]claimed, error) {
+		began := time.Now()
+		jobs, err := take(ctx, pool, grants, token)
+		testkit.Eventually(t, soon, "half of the lease is gone", func() bool { return time.Since(began) > s.dispatcher.lease/2 })
+		return jobs, err
+	}
+	s.dispatcher.dispatch(t.Context(), s.dispatcher.lanes, slow)
+	s.dispatcher.sending.Wait()
+	if waiting, posts := k.waiting(), in.count(); waiting != 3 || posts != 0 {
+		t.Errorf("%d wait and %d posts arrived, want 3 and none", waiting, posts)
+	}
+	if n := slotsInUse(s); n != 0 {
+		t.Errorf("%d slots are still in use", n)
+	}
+}
+
+func TestWhatIsClaimedAsItIsMadeIsSentOnlyInTheFirstHalfOfTheLease(t *testing.T) {
+	t.Parallel()
+	k := newStack(t)
+	who := k.member(uuid.New())
+	in := newInbox(t, nil)
+	s := k.service(lenient)
+	k.register(s, who, in.URL, "*")
+	s.dispatcher.lease = 0 // whatever is claimed is too old
+	k.run(s.dispatcher.run)
+	k.awaitDispatcher(s)
+	k.fanOut(s, joinedMany(t, who.tenant, 3)...)
+	testkit.Eventually(t, soon, "all are put back", func() bool { return k.waiting() == 3 && slotsInUse(s) == 0 })
+	if n := in.count(); n != 0 {
+		t.Errorf("%d posts arrived", n)
 	}
 }

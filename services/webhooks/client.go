@@ -15,6 +15,8 @@ import (
 	"sync/atomic"
 	"time"
 	"unicode/utf8"
+
+	"partilha.dev/pkg/webhook"
 )
 
 const (
@@ -44,7 +46,7 @@ func (r request) header() http.Header {
 	header.Del("X-Idempotency-Key")
 	header.Set("Content-Type", "application/json")
 	header.Set("X-Service-Event", r.Event)
-	header.Set("X-Service-Signature", r.Signature)
+	header.Set(webhook.SignatureHeader, r.Signature)
 	header.Set("User-Agent", "Service-Webhook/1.0")
 	return header
 }
@@ -161,7 +163,7 @@ func (s *sender) send(ctx context.Context, r request) outcome {
 	if response.StatusCode != http.StatusSwitchingProtocols {
 		// One byte too many tells a body that was cut from one that ended.
 		body, _ := io.ReadAll(io.LimitReader(response.Body, maxResponse+1))
-		result.Excerpt = excerpt(body)
+		result.Excerpt = excerpt(body, maxResponse)
 	}
 	return result
 }
@@ -188,16 +190,16 @@ func classify(err error, connected bool) failure {
 	}
 }
 
-// excerpt makes text of a response body that a person can read and PostgreSQL can
-// store: at most maxResponse bytes, cut between characters.
-func excerpt(body []byte) string {
-	if len(body) > maxResponse {
-		body = body[:runeBoundary(body, maxResponse)]
+// excerpt makes text of what a receiver said that a person can read and PostgreSQL can
+// store: at most so many bytes, cut between characters.
+func excerpt(body []byte, most int) string {
+	if len(body) > most {
+		body = body[:runeBoundary(body, most)]
 	}
 	text := strings.ToValidUTF8(string(body), "\uFFFD")
 	text = strings.ReplaceAll(text, "\x00", "\uFFFD")
-	if len(text) > maxResponse {
-		text = text[:runeBoundary(text, maxResponse)]
+	if len(text) > most {
+		text = text[:runeBoundary(text, most)]
 	}
 	return text
 }

@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"testing"
 	"time"
+	"unicode/utf8"
 )
 
 func TestTheRequestIsExactlyWhatIsPromised(t *testing.T) {
@@ -268,5 +269,22 @@ func TestRetryAfter(t *testing.T) {
 	r := receive(t, answering("HTTP/1.1 503 Later\r\nRetry-After: 7\r\nContent-Length: 0\r\n\r\n"))
 	if got := sendTo(t, patient, "http://"+r.addr); got.RetryAfter != 7*time.Second {
 		t.Errorf("outcome %+v", got)
+	}
+}
+
+// Whoever reads the log did not ask for what a stranger's server says.
+func TestOfWhatAReceiverSaysOnlyTheBeginningComesToTheLog(t *testing.T) {
+	t.Parallel()
+	r := receive(t, answering(strings.Repeat("ã\x00", maxResponse/4)+"\r\n\r\n"))
+	got := sendTo(t, patient, "http://"+r.addr)
+	mustHaveFailed(t, got, failedReset, 0)
+	if said := got.Cause.Error(); len(said) < maxResponse/2 {
+		t.Fatalf("the error quotes only %d bytes", len(said))
+	}
+	if text := (attempt{outcome: got}).cause(); len(text) > maxCause || len(text) < maxCause/2 || !utf8.ValidString(text) {
+		t.Errorf("%d bytes: %q", len(text), text)
+	}
+	if text := (attempt{}).cause(); text != "" {
+		t.Errorf("without a cause: %q", text)
 	}
 }

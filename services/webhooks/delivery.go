@@ -74,7 +74,8 @@ func collectDeliveries(rows pgx.Rows, extra ...any) (list []delivery, err error)
 }
 
 // deliveryDetail is a delivery with the request that was sent for it, or would be sent
-// now; null where it was never signed and cannot be any more.
+// now, also where the worker that sent it died; null where it was never signed and cannot
+// be any more.
 type deliveryDetail struct {
 	delivery
 	Request *requestView `json:"request"`

@@ -33,17 +33,19 @@ type dispatcher struct {
 	again    *lanes // of all others
 	retrier  retrier
 	recorder *recorder
+	doubts   *doubts
+	lease    time.Duration  // at least twice what an attempt may take
 	sending  sync.WaitGroup // attempts, and transactions that may start some
 
-	mu       sync.Mutex
-	running  bool
-	doubtful []uuid.UUID // tokens of claims of which nobody knows whether they were made
+	mu      sync.Mutex
+	running bool
 }
 
-func newDispatcher(deps service.Deps, sealer *sealer, sender *sender, concurrency int) *dispatcher {
+func newDispatcher(deps service.Deps, sealer *sealer, sender *sender, concurrency int, lease time.Duration) *dispatcher {
 	d := &dispatcher{
 		pool: deps.Pool, log: deps.Log, sealer: sealer, sender: sender,
 		paces: newPaces(deps.Now), health: newHealth(deps.Pool, deps.Log), retrier: retrier{backoff},
+		doubts: &doubts{pool: deps.Pool, lease: lease}, lease: lease,
 	}
 	first, again := share(concurrency)
 	d.lanes, d.again = newLanes(first, d.paces), newLanes(again, d.paces)
@@ -75,7 +77,7 @@ func (d *dispatcher) run(ctx context.Context) error {
 	close(d.recorder.attempts)
 	<-recorded
 	d.sender.close()
-	if err := d.releaseDoubtful(); err != nil {
+	if err := d.doubts.review(); err != nil {
 		d.log.Error("cannot put claimed deliveries back", zap.Error(err))
 	}
 	return nil
@@ -104,7 +106,7 @@ func (d *dispatcher) setRunning(running bool) {
 
 // dispatch claims and starts to send as much as there are free slots for.
 func (d *dispatcher) dispatch(ctx context.Context, lanes *lanes, take taker) {
-	if err := d.releaseDoubtful(); err != nil {
+	if err := d.doubts.settle(); err != nil {
 		d.log.Error("cannot put claimed deliveries back yet", zap.Error(err))
 		pause(ctx, claimPause)
 		lanes.signal()
@@ -118,7 +120,7 @@ func (d *dispatcher) dispatch(ctx context.Context, lanes *lanes, take taker) {
 	jobs, err := d.claim(take, grants, token)
 	if err != nil {
 		d.log.Error("cannot claim deliveries yet", zap.Int("endpoints", len(grants)), zap.Error(err))
-		d.doubt(token)
+		d.doubts.add(token, nil)
 		pause(ctx, claimPause)
 		lanes.refuse(grants)
 		return
@@ -146,41 +148,19 @@ func (d *dispatcher) dispatch(ctx context.Context, lanes *lanes, take taker) {
 // claim takes deliveries under the token. Its outcome must be known even where the
 // service stops meanwhile, so that this does not interrupt it.
 func (d *dispatcher) claim(take taker, grants []grant, token uuid.UUID) ([]claimed, error) {
+	asked := time.Now()
 	ctx, cancel := context.WithTimeout(context.Background(), claimWithin)
 	defer cancel()
-	return take(ctx, d.pool, grants, token)
-}
-
-// doubt remembers a token under which something may have been claimed.
-func (d *dispatcher) doubt(token uuid.UUID) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.doubtful = append(d.doubtful, token)
-}
-
-// releaseDoubtful puts back what was claimed under tokens of which no answer came:
-// nothing of that has been sent.
-func (d *dispatcher) releaseDoubtful() error {
-	d.mu.Lock()
-	doubtful := d.doubtful
-	d.doubtful = nil
-	d.mu.Unlock()
-	if len(doubtful) == 0 {
-		return nil
+	jobs, err := take(ctx, d.pool, grants, token)
+	for i := range jobs {
+		jobs[i].asked = asked
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), claimWithin)
-	defer cancel()
-	if err := release(ctx, d.pool, doubtful, nil); err != nil {
-		d.mu.Lock()
-		d.doubtful = append(d.doubtful, doubtful...)
-		d.mu.Unlock()
-		return err
-	}
-	return nil
+	return jobs, err
 }
 
 // start sends each job on a goroutine of its own. A job whose secret cannot be opened
-// is put back: it must not be sent unsigned, and is no failure of its receiver's.
+// is put back: it must not be sent unsigned, and is no failure of its receiver's. So is
+// one that this process, stopped meanwhile, comes to when others may think it dead.
 func (d *dispatcher) start(ctx context.Context, jobs []claimed) {
 	var unsigned []claimed
 	for _, job := range jobs {
@@ -191,6 +171,12 @@ func (d *dispatcher) start(ctx context.Context, jobs []claimed) {
 			continue
 		}
 		d.sending.Go(func() {
+			if age := time.Since(job.asked); age > d.lease/2 { // an attempt may take the other half
+				d.log.Warn("a claim is too old to be sent under", zap.Stringer("delivery_id", job.id), zap.Duration("age", age))
+				d.putBack([]claimed{job})
+				d.done(job)
+				return
+			}
 			a := d.send(ctx, job, signed)
 			d.paces.note(job.lane, a.outcome)
 			d.health.note(job, a.outcome)
@@ -226,8 +212,9 @@ func (d *dispatcher) send(ctx context.Context, job claimed, signed signatures) a
 	return attempt{claimed: job, outcome: got, signature: signed.text(), again: d.retrier.again(job, got)}
 }
 
-// putBack makes jobs ready again of which no byte was sent. Where that fails they
-// become unknown, which is wrong in no harmful way.
+// putBack makes jobs of one claim ready again of which no byte was sent. Where that fails
+// it is tried again later; only if the lease ends before it succeeds, or the process does,
+// do they become unknown, and nobody is told that they can safely be sent again.
 func (d *dispatcher) putBack(jobs []claimed) {
 	if len(jobs) == 0 {
 		return
@@ -238,7 +225,8 @@ func (d *dispatcher) putBack(jobs []claimed) {
 	for i, job := range jobs {
 		ids[i] = job.id
 	}
-	if err := release(ctx, d.pool, []uuid.UUID{jobs[0].claim}, ids); err != nil {
-		d.log.Error("cannot put claimed deliveries back", zap.Int("deliveries", len(jobs)), zap.Error(err))
+	if err := release(ctx, d.pool, jobs[0].claim, ids); err != nil {
+		d.log.Error("cannot put claimed deliveries back yet", zap.Int("deliveries", len(jobs)), zap.Error(err))
+		d.doubts.add(jobs[0].claim, ids)
 	}
 }

@@ -124,7 +124,11 @@ type querier interface {
 // endpointIn returns the tenant's endpoint of that id. One that was deleted, or is
 // another tenant's, is not found.
 func endpointIn(ctx context.Context, db querier, tenant, id uuid.UUID) (endpoint, error) {
-	rows, err := db.Query(ctx, getEndpointQuery, tenant, id)
+	return readEndpoint(ctx, db, getEndpointQuery, tenant, id)
+}
+
+func readEndpoint(ctx context.Context, db querier, query string, tenant, id uuid.UUID) (endpoint, error) {
+	rows, err := db.Query(ctx, query, tenant, id)
 	if err != nil {
 		return endpoint{}, fmt.Errorf("read endpoint %s: %w", id, postgres.Explain(err))
 	}

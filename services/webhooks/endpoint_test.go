@@ -3,6 +3,7 @@ package webhooks
 import (
 	"encoding/base64"
 	"fmt"
+	"net/http"
 	"regexp"
 	"slices"
 	"strings"
@@ -310,6 +311,26 @@ func TestAServiceWithTheWrongSecretKeyDoesNotStart(t *testing.T) {
 	} {
 		if _, err := New(t.Context(), row.config, k.deps()); err == nil || !strings.Contains(err.Error(), row.want) {
 			t.Errorf("started with %+v: %v, want %s", row.config, err, row.want)
+		}
+	}
+}
+
+func TestNoAddressTakesAParameterThatItDoesNotKnow(t *testing.T) {
+	t.Parallel()
+	k := newStack(t)
+	who := k.member(uuid.New())
+	s := k.service(lenient)
+	id := k.register(s, who, "https://example.com/", "*").EndpointID
+	template := regexp.MustCompile(`\{[a-z_]+\}`)
+	for _, route := range s.routes() {
+		path, body := template.ReplaceAllString(route.Pattern, id), ""
+		if route.Method == http.MethodPost || route.Method == http.MethodPatch {
+			body = `{}`
+		}
+		a := k.ask(s, who, route.Method, path+"?nothing=1", body)
+		a.refused(400, "invalid_parameter")
+		if !strings.Contains(a.Body.String(), "nothing") {
+			t.Errorf("%s %s: %s", route.Method, route.Pattern, a.Body)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package webhooks
 
 import (
+	"context"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -107,5 +108,46 @@ func TestALongQueueOfADisabledEndpointIsSkippedPieceByPiece(t *testing.T) {
 	}
 	if n := k.count("select count(*) from deliveries where reason is distinct from 'disabled'"); n != 0 {
 		t.Errorf("%d have no reason", n)
+	}
+}
+
+// A sweep that found the endpoint disabled may come to its deliveries long after.
+func TestNothingIsSkippedOfAnEndpointThatHasBeenEnabledMeanwhile(t *testing.T) {
+	t.Parallel()
+	k := newStack(t)
+	who := k.member(uuid.New())
+	s := k.service(lenient)
+	path := endpointsPath + "/" + k.register(s, who, "https://example.com/", "*").EndpointID
+	k.backlog(laneOf(t, k), 3)
+	k.exec("update endpoints set disabled_reason = 'a test'")
+	_, gone, err := s.sweeper.waiting(t.Context())
+	if err != nil || !gone[laneOf(t, k)] {
+		t.Fatalf("the sweep does not see that it is disabled: %v, %v", gone, err)
+	}
+
+	// It is being enabled while it is skipped, and then it is enabled.
+	tx, err := k.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = tx.Rollback(context.Background()) }) // the pool waits for it
+	if _, err := tx.Exec(t.Context(), "update endpoints set disabled_reason = null"); err != nil {
+		t.Fatal(err)
+	}
+	skipped := make(chan error, 1)
+	go func() { skipped <- s.sweeper.skip(t.Context(), laneOf(t, k)) }()
+	testkit.Eventually(t, soon, "it waits for the endpoint", func() bool { return k.blocked("closed") == 1 })
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-skipped; err != nil {
+		t.Fatal(err)
+	}
+	k.ask(s, who, "PATCH", path, `{"status":"enabled"}`).must(200, nil)
+	if err := s.sweeper.skip(t.Context(), laneOf(t, k)); err != nil {
+		t.Fatal(err)
+	}
+	if waiting, lost := k.waiting(), k.inState(stateSkipped); waiting != 3 || lost != 0 {
+		t.Errorf("%d wait and %d are skipped, want 3 and none", waiting, lost)
 	}
 }

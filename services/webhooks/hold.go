@@ -14,14 +14,14 @@ import (
 // nobody has to look for them. It marks those with the claim. The lanes of the others
 // are woken by the commit.
 func (d *dispatcher) hold(tx *postgres.Tx, made []claimed) {
-	token := uuid.New()
+	token, asked := uuid.New(), time.Now()
 	var held []claimed
 	waiting := map[lane]time.Time{}
 	running := d.enter()
 	for i := range made {
 		job := &made[i]
 		if running && d.lanes.reserve(job.lane) {
-			job.claim = token
+			job.claim, job.asked = token, asked
 			held = append(held, *job)
 		} else if since, ok := waiting[job.lane]; !ok || job.createdAt.Before(since) {
 			waiting[job.lane] = job.createdAt
@@ -68,7 +68,7 @@ func (d *dispatcher) letGo(token uuid.UUID, held []claimed) {
 	if len(held) == 0 {
 		return
 	}
-	d.doubt(token)
+	d.doubts.add(token, nil)
 	d.done(held...)
 	d.lanes.signal()
 }

@@ -229,7 +229,7 @@ func TestExcerptIsAlwaysTextThatCanBeStored(t *testing.T) {
 		"replacements that make it longer": {strings.Repeat("\x00", maxResponse), strings.Repeat("\uFFFD", maxResponse/3)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := excerpt([]byte(row.body)); got != row.want {
+			if got := excerpt([]byte(row.body), maxResponse); got != row.want {
 				t.Errorf("excerpt of %d bytes ends %q, want %d bytes", len(got), got[max(0, len(got)-8):], len(row.want))
 			}
 		})
@@ -241,7 +241,7 @@ func FuzzExcerpt(f *testing.F) {
 	f.Add([]byte{0, 0x80, 0xff}, 6000)
 	f.Fuzz(func(t *testing.T, part []byte, times int) {
 		times = max(0, min(times, 2*maxResponse/max(1, len(part))))
-		got := excerpt(bytes.Repeat(part, times))
+		got := excerpt(bytes.Repeat(part, times), maxResponse)
 		if len(got) > maxResponse || !utf8.ValidString(got) || strings.Contains(got, "\x00") {
 			t.Errorf("excerpt of %d bytes cannot be stored", len(got))
 		}

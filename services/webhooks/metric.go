@@ -16,7 +16,7 @@ var (
 	inFlight = promauto.NewGauge(prometheus.GaugeOpts{
 		Name: "partilha_webhook_in_flight", Help: "Deliveries that are claimed and not recorded yet."})
 	oldestReady = promauto.NewGauge(prometheus.GaugeOpts{
-		Name: "partilha_webhook_oldest_ready_seconds", Help: "Age of the oldest event that waits to be sent."})
+		Name: "partilha_webhook_oldest_ready_seconds", Help: "Age of the oldest event that waits to be sent; also of one that a resend or a replay put back, whose age is counted from the event all the same."})
 )
 
 // countEnded counts n deliveries that have ended in the state.

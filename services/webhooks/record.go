@@ -200,6 +200,17 @@ func (r *recorder) write(batch []attempt) error {
 	return nil
 }
 
+// maxCause bounds what is logged of a cause, in bytes: Go's errors quote what a receiver says.
+const maxCause = 200
+
+// cause is why the attempt failed, for the log; "" where there is nothing to say.
+func (a attempt) cause() string {
+	if a.Cause == nil {
+		return ""
+	}
+	return excerpt([]byte(a.Cause.Error()), maxCause)
+}
+
 // tell is the one line of an attempt for the log. It names nothing that the tenant
 // keeps to itself: no body, no secret, no path or query of the URL.
 func (r *recorder) tell(a attempt) {
@@ -212,7 +223,7 @@ func (r *recorder) tell(a attempt) {
 	if line := r.log.Check(zap.InfoLevel, "webhook "+a.state()); line != nil {
 		line.Write(zap.Stringer("tenant_id", a.tenant), zap.Stringer("event_id", a.eventID), zap.String("event", a.name),
 			zap.Stringer("endpoint_id", a.endpoint), zap.Stringer("delivery_id", a.id), zap.Duration("took", a.Duration),
-			zap.Int("status_code", a.StatusCode), zap.String("error", string(a.Error)), zap.NamedError("cause", a.Cause),
+			zap.Int("status_code", a.StatusCode), zap.String("error", string(a.Error)), zap.String("cause", a.cause()),
 			zap.Int("attempt", a.attempts+1), zap.Duration("again_after", a.again))
 	}
 }

@@ -51,6 +51,9 @@ type registered struct {
 
 // createEndpoint registers a URL and answers with its secret.
 func (s *Service) createEndpoint(call *web.Call) (web.Answer, error) {
+	if err := call.Query(); err != nil {
+		return web.Answer{}, err
+	}
 	var wanted registration
 	if err := call.Decode(&wanted); err != nil {
 		return web.Answer{}, err

@@ -46,8 +46,7 @@ func (s *Service) remove(ctx context.Context, tenant, id uuid.UUID) error {
 		if removed.RowsAffected() == 0 {
 			return web.NotFound()
 		}
-		_, err = skipUnclaimed(ctx, tx, lane{tenant, id})
-		return err
+		return skipUnclaimed(ctx, tx, lane{tenant, id})
 	})
 	if err != nil {
 		return fmt.Errorf("delete endpoint %s: %w", id, err)
@@ -59,29 +58,34 @@ func (s *Service) remove(ctx context.Context, tenant, id uuid.UUID) error {
 // queue is skipped by the sweeper.
 const skipAtOnce = 5000
 
+// Whoever asks for this may have looked some time ago. So the endpoint is asked here
+// whether it still cannot be sent to, and stays as it is until the commit.
 const skipStatement = `
-with gone as (
-	select delivery_id from pending
-	where tenant_id = $1 and endpoint_id = $2 and claim is null
-	order by delivery_id limit $3
-	for update skip locked),
+with closed as (
+	select tenant_id, endpoint_id, deleted_at from endpoints
+	where tenant_id = $1 and endpoint_id = $2 and (deleted_at is not null or disabled_reason is not null)
+	for share),
+gone as (
+	select d.delivery_id from pending d join closed using (tenant_id, endpoint_id)
+	where d.tenant_id = $1 and d.endpoint_id = $2 and d.claim is null
+	order by d.delivery_id limit $3
+	for update of d skip locked),
 ended as (
 	delete from pending p using gone
 	where p.tenant_id = $1 and p.endpoint_id = $2 and p.delivery_id = gone.delivery_id
 	returning p.*)
 insert into deliveries (tenant_id, delivery_id, created_at, event_id, endpoint_id, name, state, reason)
-select ended.tenant_id, delivery_id, ended.created_at, event_id, ended.endpoint_id, name, 'skipped',
-	case when e.deleted_at is null then '` + reasonDisabled + `' else '` + reasonDeleted + `' end
-from ended join endpoints e on e.tenant_id = ended.tenant_id and e.endpoint_id = ended.endpoint_id`
+select tenant_id, delivery_id, created_at, event_id, endpoint_id, name, 'skipped',
+	case when closed.deleted_at is null then '` + reasonDisabled + `' else '` + reasonDeleted + `' end
+from ended join closed using (tenant_id, endpoint_id)`
 
-// skipUnclaimed ends deliveries of the lane that nobody has claimed, at most skipAtOnce, and
-// returns how many.
-func skipUnclaimed(ctx context.Context, tx *postgres.Tx, l lane) (int, error) {
+// skipUnclaimed ends deliveries of the lane that nobody has claimed, at most skipAtOnce;
+// none where its endpoint is enabled.
+func skipUnclaimed(ctx context.Context, tx *postgres.Tx, l lane) error {
 	skipped, err := tx.Exec(ctx, skipStatement, l.tenant, l.endpoint, skipAtOnce)
 	if err != nil {
-		return 0, fmt.Errorf("skip deliveries: %w", err)
+		return fmt.Errorf("skip deliveries: %w", err)
 	}
-	n := int(skipped.RowsAffected())
-	tx.AfterCommit(func() { countEnded(stateSkipped, n) })
-	return n, nil
+	tx.AfterCommit(func() { countEnded(stateSkipped, int(skipped.RowsAffected())) })
+	return nil
 }

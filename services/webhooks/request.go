@@ -43,10 +43,9 @@ type requestRow struct {
 	body   []byte
 	url    string        // of the endpoint as it is now
 	sealed sealedSecrets // of the endpoint as it is now
-	sentTo *string       // the URL of the last attempt; nil without one
-	// signature is what the last attempt was signed with, which the worker of an unknown
-	// delivery could not write down.
-	signature *string
+	// What the last attempt was sent to and signed with; nil without one, and where its worker
+	// could not write it down.
+	sentTo, signature *string
 }
 
 // requestOf returns the request that was sent for d, or would be sent now. It returns

@@ -26,6 +26,9 @@ type rotated struct {
 
 // rotateSecret answers POST /api/v1/webhook-endpoints/{endpoint_id}/rotate-secret.
 func (s *Service) rotateSecret(call *web.Call) (web.Answer, error) {
+	if err := call.Query(); err != nil {
+		return web.Answer{}, err
+	}
 	id, err := call.PathID("endpoint_id")
 	if err != nil {
 		return web.Answer{}, err

@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"partilha.dev/pkg/testkit"
+	"partilha.dev/pkg/webhook"
 )
 
 // rotateTo replaces the secret of the endpoint and returns the new one.
@@ -47,11 +48,11 @@ func TestANewSecretSignsAtOnceAndTheOldOneBesideItUntilItsOverlapEnds(t *testing
 		if got, want := p.header.Get("X-Service-Signature"), sign(secret, p.body); got != want {
 			t.Errorf("X-Service-Signature: %s, want %s", got, want)
 		}
-		switch got := p.header.Values(previousHeader); {
+		switch got := p.header.Values(webhook.PreviousHeader); {
 		case previous == "" && len(got) > 0:
-			t.Errorf("%s: %s, want none", previousHeader, got)
+			t.Errorf("%s: %s, want none", webhook.PreviousHeader, got)
 		case previous != "" && (len(got) != 1 || got[0] != sign(previous, p.body)):
-			t.Errorf("%s: %s, want %s", previousHeader, got, sign(previous, p.body))
+			t.Errorf("%s: %s, want %s", webhook.PreviousHeader, got, sign(previous, p.body))
 		}
 	}
 
@@ -64,7 +65,7 @@ func TestANewSecretSignsAtOnceAndTheOldOneBesideItUntilItsOverlapEnds(t *testing
 	mustSign(p, second, created.Secret)
 	var shown wire
 	k.ask(s, who, "GET", deliveriesPath+"/"+k.deliveries(s, who, "")[0].DeliveryID, "").must(200, &shown)
-	for _, name := range []string{"X-Service-Signature", previousHeader} {
+	for _, name := range []string{"X-Service-Signature", webhook.PreviousHeader} {
 		if shown.Request == nil || shown.Request.Headers[name] != p.header.Get(name) {
 			t.Errorf("the delivery shows %+v, and %s: %s was sent", shown.Request, name, p.header.Get(name))
 		}
@@ -144,7 +145,7 @@ func TestBothSecretsAreSealedAgainUnderTheFirstKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	signed, err := alone.sign(listeners[0].endpoint, listeners[0].sealed, [16]byte{}, time.Now(), sampleBody)
-	if err != nil || signed.value != sign(second, sampleBody) || signed.extra.Get(previousHeader) != sign(created.Secret, sampleBody) {
+	if err != nil || signed.value != sign(second, sampleBody) || signed.extra.Get(webhook.PreviousHeader) != sign(created.Secret, sampleBody) {
 		t.Errorf("signed %+v, %v", signed, err)
 	}
 }
@@ -184,7 +185,7 @@ func TestTheHeadersOfStandardWebhooksAreAddedForWhoAsksForThem(t *testing.T) {
 	}
 	want := http.Header{
 		"Webhook-Id": {told.ID.String()}, "Webhook-Timestamp": {timestamp}, "Webhook-Signature": {strings.Join(list, " ")},
-		"X-Service-Signature": {sign(second, p.body)}, previousHeader: {sign(created.Secret, p.body)},
+		"X-Service-Signature": {sign(second, p.body)}, webhook.PreviousHeader: {sign(created.Secret, p.body)},
 	}
 	for name, value := range want {
 		if got := p.header.Values(name); len(got) != 1 || got[0] != value[0] {

@@ -16,9 +16,12 @@ import (
 	"github.com/google/uuid"
 
 	"partilha.dev/pkg/event"
+	"partilha.dev/pkg/webhook"
 )
 
-// sign returns the value of X-Service-Signature for a raw request body: "sha256="
+const signaturePrefix = "sha256="
+
+// sign returns the value of X-Service-Signature for a raw request body: signaturePrefix
 // and the HMAC-SHA256 of the body in 64 lower-case hexadecimal digits.
 //
 // The key is the secret's text exactly as its owner was shown it, "whsec_" included,
@@ -26,7 +29,7 @@ import (
 func sign(secret string, body []byte) string {
 	mac := hmac.New(sha256.New, []byte(secret))
 	mac.Write(body)
-	return "sha256=" + hex.EncodeToString(mac.Sum(nil))
+	return signaturePrefix + hex.EncodeToString(mac.Sum(nil))
 }
 
 // signStandard returns one signature of webhook-signature as Standard Webhooks 1.0.0 has
@@ -44,12 +47,11 @@ func signStandard(secret, id, timestamp string, body []byte) (string, error) {
 	return "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil)), nil
 }
 
-// The headers that sign a request beside X-Service-Signature.
+// The headers that sign a request as Standard Webhooks 1.0.0 has it.
 const (
-	previousHeader          = "X-Service-Signature-Previous" // by the secret that was before, until its overlap ends
-	standardIDHeader        = "Webhook-Id"                   // the event's id
-	standardTimestampHeader = "Webhook-Timestamp"            // of the attempt, in seconds since 1970
-	standardSignatureHeader = "Webhook-Signature"            // by each secret, separated by blanks
+	standardIDHeader        = "Webhook-Id"        // the event's id
+	standardTimestampHeader = "Webhook-Timestamp" // of the attempt, in seconds since 1970
+	standardSignatureHeader = "Webhook-Signature" // by each secret, separated by blanks
 )
 
 // sealedSecrets are what the requests of one endpoint are signed with.
@@ -89,7 +91,7 @@ func (s *sealer) sign(endpointID uuid.UUID, keys sealedSecrets, id event.ID, at 
 			return signatures{}, err
 		}
 		secrets = append(secrets, previous)
-		signed.extra.Set(previousHeader, sign(previous, body))
+		signed.extra.Set(webhook.PreviousHeader, sign(previous, body))
 	}
 	if keys.standard {
 		timestamp := strconv.FormatInt(at.Unix(), 10)

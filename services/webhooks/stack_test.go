@@ -188,6 +188,13 @@ func (k *stack) sending() int {
 	return k.count("select count(*) from pending where claim is not null")
 }
 
+// blocked counts the statements with this text that wait for a lock.
+func (k *stack) blocked(text string) int {
+	k.t.Helper()
+	return k.count(`select count(*) from pg_stat_activity
+		where datname = current_database() and pid <> pg_backend_pid() and wait_event_type = 'Lock' and query like '%' || $1::text || '%'`, text)
+}
+
 // mostInFlight is how many deliveries of one endpoint are being sent, of that with the most.
 func (k *stack) mostInFlight() int {
 	k.t.Helper()

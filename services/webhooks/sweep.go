@@ -52,6 +52,10 @@ func (s *sweeper) sweep(ctx context.Context) error {
 		return err
 	}
 	s.dispatcher.lanes.wake(live)
+	// What this worker knows not to have sent must not become unknown.
+	if err := s.dispatcher.doubts.review(); err != nil {
+		return err
+	}
 	if err := s.expire(ctx); err != nil {
 		return err
 	}
@@ -186,10 +190,7 @@ func (s *sweeper) endSpent(ctx context.Context, l lane) error {
 // skipAtOnce of it: the rest has its turn at the next sweeps, so that a long queue holds
 // up nobody else.
 func (s *sweeper) skip(ctx context.Context, l lane) error {
-	err := postgres.Transact(ctx, s.deps.Pool, func(tx *postgres.Tx) error {
-		_, err := skipUnclaimed(ctx, tx, l)
-		return err
-	})
+	err := postgres.Transact(ctx, s.deps.Pool, func(tx *postgres.Tx) error { return skipUnclaimed(ctx, tx, l) })
 	if err != nil {
 		return fmt.Errorf("skip deliveries of endpoint %s: %w", l.endpoint, err)
 	}
@@ -199,8 +200,9 @@ func (s *sweeper) skip(ctx context.Context, l lane) error {
 const expireAtOnce = 1000
 
 // Nobody but the database says how late it is. The attempt is written down as far as it
-// is known: the receiver may have it or not. So it is sent again only where the endpoint,
-// when it was claimed, allowed more than that attempt.
+// is known: the receiver may have it or not, and the endpoint may have had another URL.
+// So it is sent again only where the endpoint, when it was claimed, allowed more than
+// that attempt.
 const expireStatement = `
 with stale as (
 	select tenant_id, endpoint_id, delivery_id, created_at, event_id, claim, claimed_at, attempts + 1 < allowed as again
@@ -219,9 +221,8 @@ kept as (
 	insert into deliveries (tenant_id, delivery_id, created_at, event_id, endpoint_id, name, state)
 	select tenant_id, delivery_id, created_at, event_id, endpoint_id, name, 'unknown' from lost),
 noted as (
-	insert into attempts (tenant_id, delivery_id, created_at, claim, at, url)
-	select stale.tenant_id, stale.delivery_id, stale.created_at, stale.claim, stale.claimed_at, p.url
-	from stale join endpoints p using (tenant_id, endpoint_id))
+	insert into attempts (tenant_id, delivery_id, created_at, claim, at)
+	select tenant_id, delivery_id, created_at, claim, claimed_at from stale)
 select tenant_id, endpoint_id, delivery_id, event_id, again from stale`
 
 // expired is a delivery whose worker died with it.

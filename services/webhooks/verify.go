@@ -35,6 +35,9 @@ const (
 // verifySignature answers POST /api/v1/webhook-endpoints/verify-signature. It looks at
 // nothing but what it is given, and keeps and logs none of it.
 func (s *Service) verifySignature(call *web.Call) (web.Answer, error) {
+	if err := call.Query(); err != nil {
+		return web.Answer{}, err
+	}
 	var given struct {
 		Secret    string `json:"secret"`
 		Signature string `json:"signature"`
@@ -69,8 +72,6 @@ func examine(secret, signature, body string) verdict {
 	}
 	return v
 }
-
-const signaturePrefix = "sha256="
 
 var secretPattern = regexp.MustCompile(`^whsec_[A-Za-z0-9_-]{43}$`)
 

@@ -128,7 +128,7 @@ func New(ctx context.Context, config Config, deps service.Deps) (*Service, error
 		return nil, fmt.Errorf("load keys: %w", err)
 	}
 	sender := newSender(policy, config.Timeout, net.DefaultResolver.LookupNetIP)
-	s.dispatcher = newDispatcher(deps, sealer, sender, config.Concurrency)
+	s.dispatcher = newDispatcher(deps, sealer, sender, config.Concurrency, config.Lease)
 	s.sweeper = &sweeper{deps: deps, dispatcher: s.dispatcher, lease: config.Lease}
 	s.watch = newWatch(deps.Pool, deps.Log)
 	s.replayer = &replayer{deps: deps, lanes: s.dispatcher.lanes, kept: s.oldestKept}

@@ -123,10 +123,11 @@ create table attempts (
     status_code      smallint,             -- null: no response
     error            text        collate "C",
     response_excerpt text,
-    url              text        not null,
+    url              text,                 -- that it was sent to; null: the worker died, and nobody knows
     signature        text,                 -- its value, and each further header on a line of its own; null: the worker died
     primary key (tenant_id, delivery_id, created_at, claim),
-    constraint attempts_duration check (duration_ms >= 0)
+    constraint attempts_duration check (duration_ms >= 0),
+    constraint attempts_url check (url is not null or duration_ms is null)
 ) partition by range (created_at);
 
 -- Deliveries that somebody asked to send again, in the order of their ids.
