@@ -1,6 +1,7 @@
 package webhooks
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -119,19 +120,20 @@ func queryWait(call *web.Call) (time.Duration, error) {
 func (s *Service) feed(call *web.Call, wanted feedRequest) (feedPage, error) {
 	timer := time.NewTimer(wanted.wait)
 	defer timer.Stop()
-	after := wanted.after
+	from, err := s.place(call.Context(), call.Tenant(), wanted.after)
+	if err != nil {
+		return feedPage{}, err
+	}
 	for {
-		from, err := s.place(call.Context(), call.Tenant(), after)
-		if err != nil {
-			return feedPage{}, err
-		}
 		page, err := s.read(call.Context(), call.Tenant(), from, wanted)
 		if err != nil || len(page.Data) > 0 || wanted.wait == 0 {
 			return page, err
 		}
 		select {
 		case <-s.watch.beyond(call.Over(), call.Tenant(), page.Position):
-			after = page.NextCursor
+			if from, err = s.onward(call.Context(), call.Tenant(), page.Position); err != nil {
+				return feedPage{}, err
+			}
 		case <-timer.C:
 			return page, nil
 		case <-call.Over():
@@ -151,6 +153,8 @@ const (
 	placeQuery = `
 select t.position, t.newest_event_id,
 	case when $2 = t.newest_event_id then t.position
+		when $2 = t.quiet_event_id and exists (select from events e where e.tenant_id = $1 and e.position = t.quiet_position + 1)
+		then t.quiet_position
 		else (select e.position from events e where e.tenant_id = $1 and e.event_id = $2) end
 from tenants t where t.tenant_id = $1`
 
@@ -169,13 +173,16 @@ from tenants t
 left join lateral (select e.position from events e where e.tenant_id = $1 order by e.position limit 1) oldest on true
 where t.tenant_id = $1`
 
+	onwardQuery = `select position, newest_event_id, $2::bigint from tenants where tenant_id = $1`
+
 	keptCount = `(select coalesce(sum(d.total), 0)::bigint from day_totals d where d.tenant_id = $1 and d.member = '')`
 
 	lostQuery = `select t.position > ` + keptCount + ` from tenants t where t.tenant_id = $1`
 )
 
 // place finds where the event stands that was read last. The tenant's newest is found
-// however long ago it was; any other is as long as it is kept. Without an event it is the
+// however long ago it was, and so is the one that was until something happened at last;
+// any other is as long as it is kept. Without an event it is the
 // place from which on everything is kept.
 func (s *Service) place(ctx context.Context, tenant uuid.UUID, after *event.ID) (place, error) {
 	query, args := beginningQuery, []any{tenant}
@@ -193,6 +200,15 @@ func (s *Service) place(ctx context.Context, tenant uuid.UUID, after *event.ID) 
 	default:
 		return place{}, s.lost(ctx, tenant)
 	}
+}
+
+// onward is the place of a reader that has read up to the position, as it is now.
+func (s *Service) onward(ctx context.Context, tenant uuid.UUID, position int64) (place, error) {
+	found, err := runPlanned(ctx, s.deps.Pool, scanPlace, onwardQuery, tenant, position)
+	if err != nil || len(found) == 0 {
+		return place{}, fmt.Errorf("go on in the feed: %w", cmp.Or(err, error(pgx.ErrNoRows)))
+	}
+	return found[0], nil
 }
 
 // nowherePosition is that of an event which is not there.

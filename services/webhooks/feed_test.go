@@ -14,6 +14,7 @@ import (
 
 	"partilha.dev/pkg/event"
 	"partilha.dev/pkg/postgres"
+	"partilha.dev/pkg/testkit"
 )
 
 const eventsPath = "/api/v1/events"
@@ -232,6 +233,41 @@ func TestAReaderIsNeverLedOverWhatIsGone(t *testing.T) {
 	k.ask(s, who, "GET", eventsPath+after(6), "").refused(410, "cursor_expired")
 	if piece := k.feed(s, who, ""); len(piece.Data) != 0 || piece.Position != 8 {
 		t.Errorf("where the newest is gone: %v up to %d", piece.ids(t), piece.Position)
+	}
+}
+
+func TestAReaderOfAllGoesOnAfterASilenceThatOutlastsRetention(t *testing.T) {
+	t.Parallel()
+	k := newStack(t)
+	who := k.member(uuid.New())
+	s := k.service(lenient)
+	before, last := joined(t, who.tenant, time.Now().AddDate(0, 0, -26)), joined(t, who.tenant, time.Now().AddDate(0, 0, -25))
+	k.fanOut(s, before, last)
+	k.dropIn(10)
+	next := make(chan answer)
+	go func() { next <- k.ask(s, who, "GET", eventsPath+"?wait=30&after="+last.ID.String(), "") }()
+	testkit.Eventually(t, soon, "a reader waits", func() bool {
+		s.watch.mu.Lock()
+		defer s.watch.mu.Unlock()
+		return len(s.watch.readers) == 1
+	})
+	var events []event.Sealed
+	for range 3 {
+		events = append(events, joined(t, who.tenant, time.Now()))
+		k.fanOut(s, events[len(events)-1])
+	}
+	if answer := <-next; answer.Code != 200 {
+		t.Errorf("who waited for it is answered %d %s", answer.Code, answer.Body)
+	}
+	for _, query := range []string{"", "&types=partner.created"} {
+		if piece := k.feed(s, who, "?after="+last.ID.String()+query); !slices.Equal(piece.ids(t), idsOf(events)) {
+			t.Errorf("%s: after the silence %v is read", query, piece.ids(t))
+		}
+	}
+	k.ask(s, who, "GET", eventsPath+"?after="+before.ID.String(), "").refused(410, "cursor_expired")
+	k.dropIn(60)
+	for _, query := range []string{"", "&types=partner.created"} {
+		k.ask(s, who, "GET", eventsPath+"?after="+last.ID.String()+query, "").refused(410, "cursor_expired")
 	}
 }
 
