@@ -147,7 +147,7 @@ create table replays (
     events      text[]      collate "C", -- names; null: all
     reached     uuid        not null, -- everything up to this delivery has been looked at
     done        bigint      not null default 0, -- how many were queued again
-    total       bigint      not null, -- how many there were at the beginning
+    total       bigint,               -- how many there were at the beginning; null: too many to be counted
     state       text        collate "C" not null default 'running',
     created_at  timestamptz not null,
     ended_at    timestamptz,
