@@ -275,6 +275,66 @@ func (k *stack) untilSomebodyWaitsForALock() {
 	})
 }
 
+func TestAReplayDoesNotSendWhatHasJustTurnedOutToBeDelivered(t *testing.T) {
+	t.Parallel()
+	k := newStack(t)
+	who := k.member(uuid.New())
+	s := k.service(lenient)
+	endpoint := k.register(s, who, "https://example.com/", "*").EndpointID
+	k.fanOut(s, joinedMany(t, who.tenant, 2)...)
+	k.endAll(endpoint, stateUnknown)
+	k.replay(s, who, endpoint, time.Now().Add(-time.Hour), time.Now(), "")
+	tx, err := k.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(context.Background())
+	if _, err := tx.Exec(t.Context(), "update deliveries set state = 'delivered' where delivery_id = (select min(delivery_id::text)::uuid from deliveries)"); err != nil {
+		t.Fatal(err)
+	}
+	stepped := make(chan error)
+	go func() {
+		_, err := s.replayer.step(t.Context())
+		stepped <- err
+	}()
+	k.untilSomebodyWaitsForALock()
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-stepped; err != nil {
+		t.Fatal(err)
+	}
+	if n := k.pending(); n != 1 || k.inState(stateDelivered) != 1 {
+		t.Errorf("%d are queued, want the one that is still unknown", n)
+	}
+}
+
+func TestNoReplayKeepsOthersFromTheirTurn(t *testing.T) {
+	t.Parallel()
+	k := newStack(t)
+	who, other := k.member(uuid.New()), k.member(uuid.New())
+	s := k.service(lenient)
+	endpoint := k.register(s, who, "https://example.com/", "*").EndpointID
+	// As many as are looked at at once, of another tenant whose endpoint cannot be written to.
+	stuck := k.register(s, other, "https://example.com/", "*").EndpointID
+	k.fanOut(s, append(joinedMany(t, who.tenant, 3), joinedMany(t, other.tenant, 3)...)...)
+	k.endAll(endpoint, stateFailed)
+	k.endAll(stuck, stateFailed)
+	k.exec(`insert into replays (tenant_id, replay_id, endpoint_id, from_time, to_time, statuses, filtered, reached, created_at)
+		select $1, ('00000000-0000-7000-8000-' || lpad(n::text, 12, '0'))::uuid, $2, now() - interval '1 hour', now(), '{failed}', false, '00000000-0000-0000-0000-000000000000', now()
+		from generate_series(1, $3) n`, other.tenant, stuck, replaysOnce)
+	k.exec(fmt.Sprintf("alter table pending add constraint pending_test check (tenant_id <> '%s') not valid", other.tenant))
+	made := k.replay(s, who, endpoint, time.Now().Add(-time.Hour), time.Now(), "")
+	for range 2 {
+		if _, err := s.replayer.step(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if now := k.ended(s, who, endpoint, made.ReplayID); now.Progress.Done != 3 {
+		t.Errorf("it ends as %+v", now)
+	}
+}
+
 // Whoever is killed in the middle of a replay, it is gone on with: nothing is left out,
 // and nothing is sent twice.
 func TestAReplayGoesOnAfterItsWorkersAreKilled(t *testing.T) {
