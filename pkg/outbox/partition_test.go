@@ -23,7 +23,7 @@ func TestADayIsDroppedEightDaysAfterItEnded(t *testing.T) {
 	}
 }
 
-func TestADayWithPendingEventsIsNotDropped(t *testing.T) {
+func TestADayWithPendingEventsIsNotDroppedNorAnyAfterIt(t *testing.T) {
 	t.Parallel()
 	w := newOffline(t)
 	midnight := time.Now().UTC().Truncate(24 * time.Hour)
@@ -33,7 +33,7 @@ func TestADayWithPendingEventsIsNotDropped(t *testing.T) {
 
 	w.exec(`delete from outbox_pending where event_id = $1`, [16]byte(first.ID))
 	w.drop(later)
-	if left := w.partitions(); !slices.Equal(left, []string{partition(midnight)}) {
+	if left := w.partitions(); len(left) != 8 || slices.Min(left) != partition(midnight) {
 		t.Fatalf("left are %v", left)
 	}
 	if n := w.ask(`select count(*) from outbox`); n != 2 {

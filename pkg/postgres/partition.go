@@ -3,6 +3,8 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,7 +18,8 @@ type Partition struct {
 	Table string
 	Days  int // whole days that are kept after a day has ended
 	// KeepWhile is a query with two parameters, the day's bounds; while it returns
-	// true the day is not dropped, however old. Empty: age alone decides.
+	// true neither the day is dropped nor any after it, however old. Empty: age alone
+	// decides.
 	KeepWhile string
 }
 
@@ -61,8 +64,9 @@ func attachDay(ctx context.Context, pool *pgxpool.Pool, table string, day time.T
 	return nil
 }
 
-// DropPartitions drops every day that is older than its table keeps and that
-// nothing holds back. It returns the names of what it dropped.
+// DropPartitions drops the days that are older than their tables keep, of each table the
+// oldest first and none after one that is held back: what is left of a table has no
+// holes. It returns the names of what it dropped.
 func DropPartitions(ctx context.Context, pool *pgxpool.Pool, tables []Partition, now time.Time) ([]string, error) {
 	var dropped []string
 	for _, table := range tables {
@@ -71,7 +75,7 @@ func DropPartitions(ctx context.Context, pool *pgxpool.Pool, tables []Partition,
 			return dropped, err
 		}
 		oldest := now.UTC().Truncate(24*time.Hour).AddDate(0, 0, -table.Days)
-		for name := range have {
+		for _, name := range slices.Sorted(maps.Keys(have)) { // of one table names sort by their days
 			day, err := time.Parse("20060102", name[strings.LastIndex(name, "_p")+2:])
 			if err != nil || !day.Before(oldest) {
 				continue
@@ -83,7 +87,7 @@ func DropPartitions(ctx context.Context, pool *pgxpool.Pool, tables []Partition,
 				}
 			}
 			if held {
-				continue
+				break
 			}
 			if _, err := pool.Exec(ctx, "do $$ begin set local lock_timeout = '2s'; drop table if exists "+name+"; end $$"); err != nil {
 				return dropped, fmt.Errorf("drop partition %s: %w", name, err)

@@ -38,12 +38,23 @@ type attemptView struct {
 	Excerpt    *string      `json:"response_excerpt"`
 }
 
+// How many attempts of a delivery are shown at most, the newest ones: however often it
+// was sent again, an answer has an end.
+const (
+	attemptsShown  = 100
+	attemptsListed = 20 // in a list
+)
+
 const (
 	pendingRows = `
 	select tenant_id, delivery_id, created_at, event_id, endpoint_id, name, '` + statusPending + `' as state, null as reason from pending`
 
 	endedRows = `
 	select tenant_id, delivery_id, created_at, event_id, endpoint_id, name, state, reason from deliveries`
+
+	// mayHavePending holds for an endpoint p of which something may be pending: within a day
+	// of its being deleted all of that has been skipped.
+	mayHavePending = `(p.deleted_at is null or p.deleted_at > now() - interval '1 day')`
 
 	// deliveryColumns are what collectDeliveries reads, in its order.
 	deliveryColumns = `d.delivery_id, d.event_id, d.name, d.endpoint_id, d.state, d.reason,
@@ -101,7 +112,7 @@ const getDeliveryQuery = `
 with d as (
 	select next.* from endpoints p cross join lateral (` + pendingRows + `
 		where tenant_id = $1 and endpoint_id = p.endpoint_id and delivery_id = $2) next
-	where p.tenant_id = $1
+	where p.tenant_id = $1 and ` + mayHavePending + `
 	union all` + endedRows + `
 	where tenant_id = $1 and delivery_id = $2 and created_at >= $3 and created_at < $4)
 select ` + deliveryColumns + `, e.name, e.body, a.url, a.signature, p.url, ` + signingColumns + `
@@ -109,14 +120,17 @@ from d
 join events e on e.tenant_id = d.tenant_id and e.event_id = d.event_id and e.created_at = d.created_at
 	and e.created_at >= $3 and e.created_at < $4
 join endpoints p on p.tenant_id = d.tenant_id and p.endpoint_id = d.endpoint_id
-left join attempts a on a.tenant_id = d.tenant_id and a.delivery_id = d.delivery_id and a.created_at = d.created_at
-	and a.created_at >= $3 and a.created_at < $4
+left join lateral (
+	select * from attempts a
+	where a.tenant_id = d.tenant_id and a.delivery_id = d.delivery_id and a.created_at = d.created_at
+		and a.created_at >= $3 and a.created_at < $4
+	order by a.at desc limit $5) a on true
 order by a.at`
 
 // delivery returns the tenant's delivery of that id. Another tenant's is not found.
 func (s *Service) delivery(ctx context.Context, tenant, id uuid.UUID) (deliveryDetail, error) {
 	from, until := createdWithin(id)
-	rows, err := s.deps.Pool.Query(ctx, getDeliveryQuery, tenant, id, from, until)
+	rows, err := s.deps.Pool.Query(ctx, getDeliveryQuery, tenant, id, from, until, attemptsShown)
 	if err != nil {
 		return deliveryDetail{}, fmt.Errorf("read delivery %s: %w", id, postgres.Explain(err))
 	}

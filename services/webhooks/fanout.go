@@ -46,7 +46,7 @@ func (s *Service) fanOut(ctx context.Context, tx *postgres.Tx, events []event.Se
 	if err := lockTenants(ctx, tx, tenants...); err != nil {
 		return err
 	}
-	kept, err := keep(ctx, tx, events)
+	kept, err := keep(ctx, tx, events, dayOf(s.deps.Now()).AddDate(0, 0, -leastKeepDays))
 	if err != nil || len(kept) == 0 {
 		return err
 	}
@@ -96,6 +96,8 @@ func tenantsOf(events []event.Sealed) []uuid.UUID {
 
 // An event that is there already uses up no position: the numbers of a tenant have no
 // gaps, and none is ever given twice. The bounds $7 and $8 spare a look at other days.
+// Where the newest so far is gone, for which it must be older than $9, its place is kept:
+// whoever had read all by then has missed nothing.
 const keepStatement = `
 with fresh as (
 	select told.* from unnest($1::timestamptz[], $2::uuid[], $3::text[], $4::uuid[], $5::bytea[], $6::text[]) with ordinality
@@ -104,8 +106,15 @@ with fresh as (
 		where e.tenant_id = told.tenant_id and e.event_id = told.event_id and e.created_at = told.created_at
 			and e.created_at between $7 and $8)),
 numbered as (
-	update tenants t set position = t.position + n.count, newest_event_id = n.newest
-	from (select tenant_id, count(*), (array_agg(event_id order by place desc))[1] as newest from fresh group by tenant_id) n
+	update tenants t set position = t.position + n.count, newest_event_id = n.newest, newest_at = n.newest_at,
+		(quiet_event_id, quiet_position) = (
+			select case when gone then t.newest_event_id else t.quiet_event_id end, case when gone then t.position else t.quiet_position end
+			from (select coalesce(t.newest_at < $9, false) and not exists (select from events e
+				where e.tenant_id = t.tenant_id and e.event_id = t.newest_event_id and e.created_at = t.newest_at) as gone) newest)
+	from (
+		select tenant_id, count(*), (array_agg(event_id order by place desc))[1] as newest,
+			(array_agg(created_at order by place desc))[1] as newest_at
+		from fresh group by tenant_id) n
 	where t.tenant_id = n.tenant_id
 	returning t.tenant_id, t.position - n.count as before)
 insert into events (tenant_id, event_id, name, created_at, position, body, traceparent)
@@ -115,14 +124,14 @@ from fresh join numbered n using (tenant_id)
 returning event_id`
 
 // keep stores the events and returns those that were not there, in their order. The
-// tenants must be locked.
-func keep(ctx context.Context, tx *postgres.Tx, events []event.Sealed) ([]event.Sealed, error) {
+// tenants must be locked. What is not older than surely has not been dropped.
+func keep(ctx context.Context, tx *postgres.Tx, events []event.Sealed, surely time.Time) ([]event.Sealed, error) {
 	c := outbox.NewColumns(len(events))
 	for _, e := range events {
 		c.Append(e)
 	}
 	oldest, newest := slices.MinFunc(c.CreatedAt, time.Time.Compare), slices.MaxFunc(c.CreatedAt, time.Time.Compare)
-	rows, err := tx.Query(ctx, keepStatement, c.CreatedAt, c.ID, c.Name, c.Tenant, c.Body, c.Traceparent, oldest, newest)
+	rows, err := tx.Query(ctx, keepStatement, c.CreatedAt, c.ID, c.Name, c.Tenant, c.Body, c.Traceparent, oldest, newest, surely)
 	if err != nil {
 		return nil, fmt.Errorf("keep events: %w", err)
 	}

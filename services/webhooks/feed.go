@@ -1,6 +1,7 @@
 package webhooks
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -36,7 +37,7 @@ type feedPage struct {
 // feedRequest is what a reader asks for.
 type feedRequest struct {
 	limit int
-	after *event.ID     // nil: from the oldest that is kept
+	after *event.ID     // nil: from the oldest after which everything is kept
 	types []string      // nil: every kind
 	wait  time.Duration // for something to tell
 }
@@ -119,19 +120,20 @@ func queryWait(call *web.Call) (time.Duration, error) {
 func (s *Service) feed(call *web.Call, wanted feedRequest) (feedPage, error) {
 	timer := time.NewTimer(wanted.wait)
 	defer timer.Stop()
-	after := wanted.after
+	from, err := s.place(call.Context(), call.Tenant(), wanted.after)
+	if err != nil {
+		return feedPage{}, err
+	}
 	for {
-		from, err := s.place(call.Context(), call.Tenant(), after)
-		if err != nil {
-			return feedPage{}, err
-		}
 		page, err := s.read(call.Context(), call.Tenant(), from, wanted)
 		if err != nil || len(page.Data) > 0 || wanted.wait == 0 {
 			return page, err
 		}
 		select {
 		case <-s.watch.beyond(call.Over(), call.Tenant(), page.Position):
-			after = page.NextCursor
+			if from, err = s.onward(call.Context(), call.Tenant(), page.Position); err != nil {
+				return feedPage{}, err
+			}
 		case <-timer.C:
 			return page, nil
 		case <-call.Over():
@@ -150,17 +152,44 @@ type place struct {
 const (
 	placeQuery = `
 select t.position, t.newest_event_id,
-	case when $2::uuid is null then 0 when $2 = t.newest_event_id then t.position
+	case when $2 = t.newest_event_id then t.position
+		when $2 = t.quiet_event_id and exists (select from events e where e.tenant_id = $1 and e.position = t.quiet_position + 1)
+		then t.quiet_position
 		else (select e.position from events e where e.tenant_id = $1 and e.event_id = $2) end
 from tenants t where t.tenant_id = $1`
 
-	oldestPositionQuery = `select position from events where tenant_id = $1 order by position limit 1`
+	// The totals tell how many events are kept. Only where that is less than from the oldest
+	// one to the newest, an event was heard of so late that it is gone before others: then
+	// the feed begins after the last one that is gone.
+	beginningQuery = `
+select t.position, t.newest_event_id,
+	case when ` + keptCount + ` = t.position - oldest.position + 1 then oldest.position - 1
+	else (
+		select coalesce(max(k.position), 1) - 1 from (
+			select all_kept.position, lag(all_kept.position, 1, 0) over (order by all_kept.position) as before from (
+				select e.position from events e where e.tenant_id = $1 union all select t.position + 1) all_kept) k
+		where k.position > k.before + 1) end
+from tenants t
+left join lateral (select e.position from events e where e.tenant_id = $1 order by e.position limit 1) oldest on true
+where t.tenant_id = $1`
+
+	onwardQuery = `select position, newest_event_id, $2::bigint from tenants where tenant_id = $1`
+
+	keptCount = `(select coalesce(sum(d.total), 0)::bigint from day_totals d where d.tenant_id = $1 and d.member = '')`
+
+	lostQuery = `select t.position > ` + keptCount + ` from tenants t where t.tenant_id = $1`
 )
 
 // place finds where the event stands that was read last. The tenant's newest is found
-// however long ago it was; any other is as long as it is kept.
+// however long ago it was, and so is the one that was until something happened at last;
+// any other is as long as it is kept. Without an event it is the
+// place from which on everything is kept.
 func (s *Service) place(ctx context.Context, tenant uuid.UUID, after *event.ID) (place, error) {
-	found, err := runPlanned(ctx, s.deps.Pool, scanPlace, placeQuery, tenant, (*[16]byte)(after))
+	query, args := beginningQuery, []any{tenant}
+	if after != nil {
+		query, args = placeQuery, append(args, [16]byte(*after))
+	}
+	found, err := runPlanned(ctx, s.deps.Pool, scanPlace, query, args...)
 	switch {
 	case err != nil:
 		return place{}, fmt.Errorf("find the place in the feed: %w", err)
@@ -171,6 +200,15 @@ func (s *Service) place(ctx context.Context, tenant uuid.UUID, after *event.ID) 
 	default:
 		return place{}, s.lost(ctx, tenant)
 	}
+}
+
+// onward is the place of a reader that has read up to the position, as it is now.
+func (s *Service) onward(ctx context.Context, tenant uuid.UUID, position int64) (place, error) {
+	found, err := runPlanned(ctx, s.deps.Pool, scanPlace, onwardQuery, tenant, position)
+	if err != nil || len(found) == 0 {
+		return place{}, fmt.Errorf("go on in the feed: %w", cmp.Or(err, error(pgx.ErrNoRows)))
+	}
+	return found[0], nil
 }
 
 // nowherePosition is that of an event which is not there.
@@ -190,18 +228,18 @@ func scanPlace(row pgx.CollectableRow) (p place, err error) {
 // lost says what an event is to a reader that is not there. Nobody knows whether it ever
 // was: once the tenant has lost events to retention it is taken for one of these.
 func (s *Service) lost(ctx context.Context, tenant uuid.UUID) error {
-	kept, err := runPlanned(ctx, s.deps.Pool, pgx.RowTo[int64], oldestPositionQuery, tenant)
+	found, err := runPlanned(ctx, s.deps.Pool, pgx.RowTo[bool], lostQuery, tenant)
 	if err != nil {
-		return fmt.Errorf("find the beginning of the feed: %w", err)
+		return fmt.Errorf("compare the feed with what is kept of it: %w", err)
 	}
-	top, err := topsOf(ctx, s.deps.Pool, []uuid.UUID{tenant})
-	if err != nil {
-		return err
+	if len(found) == 1 && found[0] {
+		return errExpired()
 	}
-	if len(kept) == 0 && top[tenant] == 0 || len(kept) == 1 && kept[0] == 1 {
-		return fault.InvalidParameter("after", "must be the event_id of an event of this tenant")
-	}
-	return fault.New(fault.Invalid, "cursor_expired", "this event is older than events are kept; read from the beginning, without after")
+	return fault.InvalidParameter("after", "must be the event_id of an event of this tenant")
+}
+
+func errExpired() error {
+	return fault.New(fault.Invalid, "cursor_expired", "what came after this event is no longer kept in full; read from the beginning, without after")
 }
 
 // Each reads along an index of each day that is kept, however many events come between
@@ -236,7 +274,8 @@ func scanFeedRow(row pgx.CollectableRow) (r feedRow, err error) {
 	return r, err
 }
 
-// read answers what stands after the place.
+// read answers what stands after the place. A reader of every kind is told where something
+// is gone that it has not read: the piece ends there, and the next one is refused.
 func (s *Service) read(ctx context.Context, tenant uuid.UUID, from place, wanted feedRequest) (feedPage, error) {
 	page := feedPage{Data: []jsontext.Value{}, NextCursor: from.newest, Position: from.top}
 	if from.position == from.top {
@@ -250,12 +289,30 @@ func (s *Service) read(ctx context.Context, tenant uuid.UUID, from place, wanted
 	if err != nil {
 		return feedPage{}, fmt.Errorf("read the feed: %w", err)
 	}
+	whole := wanted.types != nil
+	if !whole {
+		rows = unbroken(rows, from.position)
+		whole = int64(len(rows)) == from.top-from.position
+	}
+	if !whole && len(rows) == 0 {
+		return feedPage{}, errExpired()
+	}
 	for _, row := range rows {
 		page.Data = append(page.Data, row.body)
 	}
-	if len(rows) == wanted.limit {
+	if !whole || len(rows) == wanted.limit {
 		last := rows[len(rows)-1]
 		page.NextCursor, page.Position = &last.id, last.position
 	}
 	return page, nil
+}
+
+// unbroken are the rows that follow the position and each other without a gap.
+func unbroken(rows []feedRow, position int64) []feedRow {
+	for i, row := range rows {
+		if row.position != position+int64(i)+1 {
+			return rows[:i]
+		}
+	}
+	return rows
 }

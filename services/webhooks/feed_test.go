@@ -14,6 +14,7 @@ import (
 
 	"partilha.dev/pkg/event"
 	"partilha.dev/pkg/postgres"
+	"partilha.dev/pkg/testkit"
 )
 
 const eventsPath = "/api/v1/events"
@@ -164,22 +165,110 @@ func TestAReaderBehindRetentionIsToldSo(t *testing.T) {
 	if piece := k.feed(s, who, "?after="+old.ID.String()); !slices.Equal(piece.ids(t), []string{fresh.ID.String()}) {
 		t.Errorf("after what is 25 days old: %v", piece.ids(t))
 	}
-	drop := func(days int) {
-		t.Helper()
-		if _, err := postgres.DropPartitions(t.Context(), k.pool, Migrations[len(Migrations)-1].Partitions, time.Now().AddDate(0, 0, days)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	drop(10) // the older one is 35 days old then
+	k.dropIn(10) // the older one is 35 days old then
 	k.ask(s, who, "GET", eventsPath+"?after="+old.ID.String(), "").refused(410, "cursor_expired")
 	if got := k.follow(s, who, "limit=1"); !slices.Equal(got, []string{fresh.ID.String()}) {
 		t.Errorf("from the beginning: %v", got)
 	}
-	drop(60) // and now nothing is left
+	k.dropIn(60) // and now nothing is left
 	if piece := k.feed(s, who, "?after="+fresh.ID.String()); len(piece.Data) != 0 || piece.Position != 2 || *piece.NextCursor != fresh.ID.String() {
 		t.Errorf("a reader of all is at %+v though it has missed nothing", piece)
 	}
 	k.ask(s, who, "GET", eventsPath+"?after="+old.ID.String(), "").refused(410, "cursor_expired")
+}
+
+// dropIn drops what is too old so many days from now.
+func (k *stack) dropIn(days int) {
+	k.t.Helper()
+	if _, err := postgres.DropPartitions(k.t.Context(), k.pool, Migrations[len(Migrations)-1].Partitions, time.Now().AddDate(0, 0, days)); err != nil {
+		k.t.Fatal(err)
+	}
+}
+
+func TestADayThatIsHeldBackLeavesNoHoleInTheFeed(t *testing.T) {
+	t.Parallel()
+	k := newStack(t)
+	who := k.member(uuid.New())
+	s := k.service(lenient)
+	var events []event.Sealed
+	for _, ago := range []int{25, 24, 0} {
+		events = append(events, joined(t, who.tenant, time.Now().AddDate(0, 0, -ago)))
+	}
+	k.fanOut(s, events...)
+	k.exec("insert into pending (tenant_id, endpoint_id, delivery_id, created_at, event_id, name) values ($1, $1, $1, $2, $1, 'x')", uuid.New(), events[0].CreatedAt)
+	k.dropIn(10) // the first two are too old then
+	if got := k.follow(s, who, "limit=1"); !slices.Equal(got, idsOf(events)) {
+		t.Errorf("while the oldest is held back %v is read, want all", got)
+	}
+}
+
+func TestAReaderIsNeverLedOverWhatIsGone(t *testing.T) {
+	t.Parallel()
+	k := newStack(t)
+	who := k.member(uuid.New())
+	s := k.service(lenient)
+	var events []event.Sealed
+	for _, ago := range []int{5, 20, 5, 5, 20, 5, 5} { // what is 20 days old was heard of late
+		events = append(events, joined(t, who.tenant, time.Now().AddDate(0, 0, -ago)))
+		k.fanOut(s, events[len(events)-1])
+	}
+	after := func(i int) string { return "?after=" + events[i].ID.String() }
+	k.ask(s, who, "GET", eventsPath+"?after="+event.IDOf("a", "b").String(), "").refused(400, "invalid_parameter")
+	k.dropIn(13)
+
+	if piece := k.feed(s, who, after(2)); !slices.Equal(piece.ids(t), idsOf(events[3:4])) || piece.Position != 4 || *piece.NextCursor != events[3].ID.String() {
+		t.Errorf("before a gap: %v up to %d", piece.ids(t), piece.Position)
+	}
+	for _, i := range []int{0, 1, 3, 4} { // something after these is gone
+		k.ask(s, who, "GET", eventsPath+after(i), "").refused(410, "cursor_expired")
+	}
+	if got := k.follow(s, who, "limit=1"); !slices.Equal(got, idsOf(events[5:])) {
+		t.Errorf("from the beginning: %v, want all after the last gap", got)
+	}
+	if piece := k.feed(s, who, after(5)); !slices.Equal(piece.ids(t), idsOf(events[6:])) {
+		t.Errorf("after a gap: %v", piece.ids(t))
+	}
+	k.fanOut(s, joined(t, who.tenant, time.Now().AddDate(0, 0, -16)))
+	k.dropIn(17) // now the newest is gone
+	k.ask(s, who, "GET", eventsPath+after(6), "").refused(410, "cursor_expired")
+	if piece := k.feed(s, who, ""); len(piece.Data) != 0 || piece.Position != 8 {
+		t.Errorf("where the newest is gone: %v up to %d", piece.ids(t), piece.Position)
+	}
+}
+
+func TestAReaderOfAllGoesOnAfterASilenceThatOutlastsRetention(t *testing.T) {
+	t.Parallel()
+	k := newStack(t)
+	who := k.member(uuid.New())
+	s := k.service(lenient)
+	before, last := joined(t, who.tenant, time.Now().AddDate(0, 0, -26)), joined(t, who.tenant, time.Now().AddDate(0, 0, -25))
+	k.fanOut(s, before, last)
+	k.dropIn(10)
+	next := make(chan answer)
+	go func() { next <- k.ask(s, who, "GET", eventsPath+"?wait=30&after="+last.ID.String(), "") }()
+	testkit.Eventually(t, soon, "a reader waits", func() bool {
+		s.watch.mu.Lock()
+		defer s.watch.mu.Unlock()
+		return len(s.watch.readers) == 1
+	})
+	var events []event.Sealed
+	for range 3 {
+		events = append(events, joined(t, who.tenant, time.Now()))
+		k.fanOut(s, events[len(events)-1])
+	}
+	if answer := <-next; answer.Code != 200 {
+		t.Errorf("who waited for it is answered %d %s", answer.Code, answer.Body)
+	}
+	for _, query := range []string{"", "&types=partner.created"} {
+		if piece := k.feed(s, who, "?after="+last.ID.String()+query); !slices.Equal(piece.ids(t), idsOf(events)) {
+			t.Errorf("%s: after the silence %v is read", query, piece.ids(t))
+		}
+	}
+	k.ask(s, who, "GET", eventsPath+"?after="+before.ID.String(), "").refused(410, "cursor_expired")
+	k.dropIn(60)
+	for _, query := range []string{"", "&types=partner.created"} {
+		k.ask(s, who, "GET", eventsPath+"?after="+last.ID.String()+query, "").refused(410, "cursor_expired")
+	}
 }
 
 // However many tell events to however many instances, all readers see the same events in

@@ -66,7 +66,7 @@ const (
 	pendingOfTenant = `
 	select next.* from endpoints p cross join lateral (` + pendingRows + `
 		where tenant_id = @tenant_id and endpoint_id = p.endpoint_id` + pendingPicked + `) next
-	where p.tenant_id = @tenant_id`
+	where p.tenant_id = @tenant_id and ` + mayHavePending
 
 	pendingOfEndpoint = pendingRows + `
 	where tenant_id = @tenant_id and endpoint_id = @endpoint_id` + pendingPicked
@@ -99,7 +99,10 @@ const (
 	order by delivery_id desc limit @limit)
 select ` + deliveryColumns + `
 from page d
-left join attempts a on a.tenant_id = d.tenant_id and a.delivery_id = d.delivery_id and a.created_at = d.created_at
+left join lateral (
+	select * from attempts a
+	where a.tenant_id = d.tenant_id and a.delivery_id = d.delivery_id and a.created_at = d.created_at
+	order by a.at desc limit @attempts) a on true
 order by d.delivery_id desc, a.at`
 
 	pageOfTenant   = `with page as ((` + pendingOfTenant + `) union all (`
@@ -149,7 +152,7 @@ func (f deliveryFilter) arguments(tenant uuid.UUID, page web.Page) pgx.NamedArgs
 	}
 	return pgx.NamedArgs{
 		"tenant_id": tenant, "endpoint_id": f.endpointID, "event": f.event, "status": f.status,
-		"first": firstDeliveryID(from), "before": id, "from_time": from, "to_time": to, "limit": page.Limit + 1,
+		"first": firstDeliveryID(from), "before": id, "from_time": from, "to_time": to, "limit": page.Limit + 1, "attempts": attemptsListed,
 	}
 }
 

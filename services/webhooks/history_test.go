@@ -212,3 +212,61 @@ func TestAPageOfTheHistoryIsReadAlongAnIndex(t *testing.T) {
 }
 
 func pointer[T any](value T) *T { return &value }
+
+func TestOfManyAttemptsTheNewestAreShown(t *testing.T) {
+	t.Parallel()
+	k := newStack(t)
+	who := k.member(uuid.New())
+	s := k.service(lenient)
+	endpoint := k.register(s, who, "https://example.com/", "*").EndpointID
+	k.fanOut(s, joined(t, who.tenant, time.Now()))
+	k.endAll(endpoint, stateFailed)
+	k.exec(`insert into attempts (tenant_id, delivery_id, created_at, claim, at, duration_ms, status_code, url, signature)
+		select tenant_id, delivery_id, created_at, gen_random_uuid(), created_at + n * interval '1 s', n, 500, 'https://example.com/', 'x'
+		from deliveries cross join generate_series(1, $1) n`, attemptsShown+50)
+	type shown struct {
+		DeliveryID string `json:"delivery_id"`
+		Attempts   []struct {
+			DurationMS int `json:"duration_ms"`
+		}
+	}
+	mustShow := func(where string, d shown, n int) {
+		t.Helper()
+		if len(d.Attempts) != n || d.Attempts[0].DurationMS != attemptsShown+51-n || d.Attempts[n-1].DurationMS != attemptsShown+50 {
+			t.Errorf("%s: %d attempts %v, want the newest %d in their order", where, len(d.Attempts), d.Attempts, n)
+		}
+	}
+	var one shown
+	var page struct{ Data []shown }
+	for _, query := range []string{"", "?status=failed", "?endpoint_id=" + endpoint} {
+		k.ask(s, who, "GET", "/api/v1/webhook-deliveries"+query, "").must(200, &page)
+		mustShow("a list "+query, page.Data[0], attemptsListed)
+	}
+	k.ask(s, who, "GET", "/api/v1/webhook-deliveries/"+page.Data[0].DeliveryID, "").must(200, &one)
+	mustShow("one delivery", one, attemptsShown)
+}
+
+func TestAnEndpointIsForgottenOnceNothingIsLeftOfItsHistory(t *testing.T) {
+	t.Parallel()
+	k := newStack(t)
+	who := k.member(uuid.New())
+	s := k.service(lenient)
+	var endpoints []string
+	for range 4 {
+		endpoints = append(endpoints, k.register(s, who, "https://example.com/", "*").EndpointID)
+	}
+	k.fanOut(s, joined(t, who.tenant, time.Now()))
+	for _, endpoint := range endpoints[:3] {
+		k.endAll(endpoint, stateFailed)
+		k.ask(s, who, "DELETE", "/api/v1/webhook-endpoints/"+endpoint, "").must(204, nil)
+	}
+	k.exec("update endpoints set deleted_at = deleted_at - interval '40 days' where endpoint_id = any($1)", endpoints[:2])
+	k.exec("delete from deliveries where endpoint_id = any($1)", []string{endpoints[0], endpoints[2]})
+	k.ask(s, who, "DELETE", "/api/v1/webhook-endpoints/"+endpoints[3], "").must(204, nil)
+	if n := k.count("select count(*) from endpoints where endpoint_id = $1", endpoints[0]); n != 0 {
+		t.Error("one of which nothing is left is remembered")
+	}
+	if n := k.count("select count(*) from endpoints"); n != 3 {
+		t.Errorf("%d endpoints are remembered, want 3: one has a history, two were deleted just now", n)
+	}
+}

@@ -27,9 +27,18 @@ func (s *Service) deleteEndpoint(call *web.Call) (web.Answer, error) {
 	return web.Answer{Status: http.StatusNoContent}, nil
 }
 
-const removeStatement = `
+const (
+	removeStatement = `
 update endpoints set deleted_at = $3, secret = null, previous_secret = null, previous_until = null
 where tenant_id = $1 and endpoint_id = $2 and deleted_at is null`
+
+	// What was deleted so long ago that nothing is left of its history goes when another is.
+	forgetEndpointsStatement = `
+delete from endpoints p
+where p.tenant_id = $1 and p.deleted_at < $2
+	and not exists (select from pending d where d.tenant_id = p.tenant_id and d.endpoint_id = p.endpoint_id)
+	and not exists (select from deliveries d where d.tenant_id = p.tenant_id and d.endpoint_id = p.endpoint_id)`
+)
 
 // remove forgets the endpoint's secret and skips what has not been sent. While it holds
 // the tenant nothing new can be made for the endpoint, and from its commit on nothing
@@ -45,6 +54,9 @@ func (s *Service) remove(ctx context.Context, tenant, id uuid.UUID) error {
 		}
 		if removed.RowsAffected() == 0 {
 			return web.NotFound()
+		}
+		if _, err := tx.Exec(ctx, forgetEndpointsStatement, tenant, s.oldestKept()); err != nil {
+			return fmt.Errorf("forget old endpoints: %w", err)
 		}
 		return skipUnclaimed(ctx, tx, lane{tenant, id})
 	})

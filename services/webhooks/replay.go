@@ -2,12 +2,15 @@ package webhooks
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"partilha.dev/pkg/event"
 	"partilha.dev/pkg/fault"
@@ -55,10 +58,10 @@ type replay struct {
 }
 
 // replayProgress counts deliveries: those that were queued again, and those that there
-// were when the replay was asked for.
+// were when the replay was asked for; null where these are too many to be counted.
 type replayProgress struct {
-	Done  int64 `json:"done"`
-	Total int64 `json:"total"`
+	Done  int64  `json:"done"`
+	Total *int64 `json:"total"`
 }
 
 const replayColumns = `replay_id, endpoint_id, from_time, to_time, statuses, events, state, done, total, created_at, ended_at`
@@ -117,7 +120,10 @@ const (
 			and (@events::text[] is null or name = any(@events)) and (@filtered or reason is distinct from '` + reasonFilter + `')
 		order by delivery_id limit @limit`
 
-	countReplayQuery = `select count(*) from (` + ofReplay + `) found`
+	countReplayQuery = `select count(*) from (` + ofReplay + ` limit @limit) found`
+
+	// For as long as a count may take.
+	countBrieflyStatement = `select set_config('statement_timeout', $1, true)`
 
 	runningReplaysQuery = `select count(*) from replays where tenant_id = $1 and state = 'running'`
 
@@ -130,12 +136,54 @@ values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
 returning ` + replayColumns
 )
 
-// addReplay stores a replay of an endpoint of the tenant. Nothing is sent again that is
-// pending then, nor what is too old to be kept until it is sent.
+// A replay of more deliveries than these, or of fewer that are harder to find, begins
+// uncounted: the number is only for whoever looks on.
+const (
+	replayCounted     = 100_000
+	replayCountWithin = 3 * time.Second
+
+	queryCancelled = "57014" // PostgreSQL's word for a statement that took too long
+)
+
+// countReplay counts the deliveries of a part; nil where they are too many. It holds nothing
+// that anybody waits for.
+func (s *Service) countReplay(ctx context.Context, part replayPart) (total *int64, err error) {
+	err = postgres.Transact(ctx, s.deps.Pool, func(tx *postgres.Tx) error {
+		if _, err := tx.Exec(ctx, lookUpStatement); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, countBrieflyStatement, strconv.FormatInt(replayCountWithin.Milliseconds(), 10)); err != nil {
+			return err
+		}
+		limit := replayCounted + 1
+		return tx.QueryRow(ctx, countReplayQuery, pgx.QueryExecModeCacheDescribe, part.arguments(s.oldestKept(), &limit)).Scan(&total)
+	})
+	var refused *pgconn.PgError
+	switch {
+	case errors.As(err, &refused) && refused.Code == queryCancelled && ctx.Err() == nil:
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("count deliveries: %w", err)
+	case *total > replayCounted:
+		return nil, nil
+	}
+	return total, nil
+}
+
+// addReplay stores a replay of an endpoint of the tenant, of what has happened by now at
+// most: what is still to come is sent anyhow. What is too old to be kept until it is sent
+// is left out, and so is what is pending, unless it has ended in one of the statuses by
+// the time the replay comes by it.
 func (s *Service) addReplay(ctx context.Context, tenant, endpointID uuid.UUID, wanted replayRequest) (made replay, err error) {
 	id, err := uuid.NewV7()
 	if err != nil {
 		return made, fmt.Errorf("make replay id: %w", err)
+	}
+	part := replayPart{tenant: tenant, endpoint: endpointID, from: wanted.From.Time, to: wanted.To.Time,
+		statuses: wanted.Statuses, filtered: wanted.filtered, events: wanted.Events, reached: firstDeliveryID(wanted.From.Time)}
+	total, err := s.countReplay(ctx, part)
+	if err != nil {
+		return made, fmt.Errorf("make replay of endpoint %s: %w", endpointID, err)
 	}
 	err = postgres.Transact(ctx, s.deps.Pool, func(tx *postgres.Tx) error {
 		if err := lockTenants(ctx, tx, tenant); err != nil {
@@ -148,6 +196,13 @@ func (s *Service) addReplay(ctx context.Context, tenant, endpointID uuid.UUID, w
 		if found.Status != statusEnabled {
 			return fault.New(fault.Rule, "rule_violated", "this endpoint is disabled; enable it first")
 		}
+		now := event.Instant(s.deps.Now())
+		if !part.from.Before(now) {
+			return fault.InvalidBody(fault.Detail{Path: "/from", Code: "too_large", Message: "must be in the past"})
+		}
+		if now.Before(part.to) {
+			part.to = now
+		}
 		if _, err := tx.Exec(ctx, forgetReplaysStatement, tenant, s.oldestKept()); err != nil {
 			return fmt.Errorf("forget old replays: %w", err)
 		}
@@ -158,17 +213,8 @@ func (s *Service) addReplay(ctx context.Context, tenant, endpointID uuid.UUID, w
 		if running >= maxReplays {
 			return fault.Newf(fault.Rule, "rule_violated", "a tenant may have %d replays running at a time; wait until one has ended", maxReplays)
 		}
-		part := replayPart{tenant: tenant, endpoint: endpointID, from: wanted.From.Time, to: wanted.To.Time,
-			statuses: wanted.Statuses, filtered: wanted.filtered, events: wanted.Events, reached: firstDeliveryID(wanted.From.Time)}
-		var total int64
-		if _, err := tx.Exec(ctx, lookUpStatement); err != nil {
-			return err
-		}
-		if err := tx.QueryRow(ctx, countReplayQuery, pgx.QueryExecModeCacheDescribe, part.arguments(s.oldestKept(), nil)).Scan(&total); err != nil {
-			return fmt.Errorf("count deliveries: %w", err)
-		}
-		rows, err := tx.Query(ctx, addReplayStatement, tenant, id, endpointID, wanted.From.Time, wanted.To.Time, wanted.Statuses,
-			wanted.filtered, wanted.Events, part.reached, total, event.Instant(s.deps.Now()))
+		rows, err := tx.Query(ctx, addReplayStatement, tenant, id, endpointID, part.from, part.to, part.statuses,
+			part.filtered, part.events, part.reached, total, now)
 		if err != nil {
 			return err
 		}
@@ -185,7 +231,8 @@ const getReplayQuery = `
 select ` + replayColumns + ` from replays
 where tenant_id = $1 and endpoint_id = $2 and replay_id = $3`
 
-// getReplay answers one replay of an endpoint as it is now.
+// getReplay answers one replay of an endpoint as it is now. Where the endpoint is
+// deleted, or not the tenant's, it is not found.
 func (s *Service) getReplay(call *web.Call) (web.Answer, error) {
 	if err := call.Query(); err != nil {
 		return web.Answer{}, err
@@ -196,6 +243,9 @@ func (s *Service) getReplay(call *web.Call) (web.Answer, error) {
 	}
 	id, err := call.PathID("replay_id")
 	if err != nil {
+		return web.Answer{}, err
+	}
+	if _, err := endpointIn(call.Context(), s.deps.Pool, call.Tenant(), endpointID); err != nil {
 		return web.Answer{}, err
 	}
 	rows, err := s.deps.Pool.Query(call.Context(), getReplayQuery, call.Tenant(), endpointID, id)
@@ -218,7 +268,7 @@ where tenant_id = $1 and endpoint_id = $2 and replay_id < $3
 order by replay_id desc limit $4`
 
 // listReplays answers a page of an endpoint's replays, the newest first. An endpoint that
-// is not the tenant's has none.
+// is deleted, or not the tenant's, is not found.
 func (s *Service) listReplays(call *web.Call) (web.Answer, error) {
 	if err := call.Query("limit", "cursor"); err != nil {
 		return web.Answer{}, err

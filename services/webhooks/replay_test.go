@@ -1,6 +1,7 @@
 package webhooks
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -149,7 +150,7 @@ func TestAReplayIsAskedForRightly(t *testing.T) {
 	now := time.Now()
 	whole := window(now.Add(-time.Hour), now, "")
 	for _, body := range []string{
-		"", "{}", window(now, now, ""), window(now, now.Add(-time.Hour), ""), window(now.Add(-time.Hour), now, `,"statuses":[]`),
+		"", "{}", window(now, now, ""), window(now.Add(time.Hour), now.Add(2*time.Hour), ""), window(now, now.Add(-time.Hour), ""), window(now.Add(-time.Hour), now, `,"statuses":[]`),
 		window(now.Add(-time.Hour), now, `,"statuses":["pending"]`), window(now.Add(-time.Hour), now, `,"events":["*"]`), window(now.Add(-time.Hour), now, `,"x":1`),
 	} {
 		k.ask(s, who, "POST", replayPath(endpoint), body).refused(400, "invalid_body")
@@ -172,7 +173,10 @@ func TestAReplayIsAskedForRightly(t *testing.T) {
 	k.ask(s, stranger, "GET", replayPath(endpoint)+"s/"+first.ReplayID, "").refused(404, "not_found")
 	k.ask(s, who, "GET", replayPath(uuid.NewString())+"s/"+first.ReplayID, "").refused(404, "not_found")
 
+	k.ask(s, who, "GET", replayPath(endpoint)+"s/"+first.ReplayID, "").must(200, nil)
 	k.ask(s, who, "DELETE", "/api/v1/webhook-endpoints/"+endpoint, "").must(204, nil)
+	k.ask(s, who, "GET", replayPath(endpoint)+"s", "").refused(404, "not_found")
+	k.ask(s, who, "GET", replayPath(endpoint)+"s/"+first.ReplayID, "").refused(404, "not_found")
 	if _, err := s.replayer.step(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -207,6 +211,126 @@ func TestAReplayStaysAFewAheadOfWhatIsSent(t *testing.T) {
 	}
 	now := k.ended(s, who, endpoint, made.ReplayID)
 	if now.Progress.Done != 3*replayAhead+10 || now.Progress.Total != 3*replayAhead {
+		t.Errorf("it ends as %+v", now)
+	}
+}
+
+func TestAReplaySendsNothingThatHappensAfterIt(t *testing.T) {
+	t.Parallel()
+	k := newStack(t)
+	who := k.member(uuid.New())
+	s := k.service(lenient) // nothing is sent
+	endpoint := k.register(s, who, "https://example.com/", "*").EndpointID
+	k.fanOut(s, joinedMany(t, who.tenant, replayAhead+10)...)
+	k.endAll(endpoint, stateDelivered)
+	made := k.replay(s, who, endpoint, time.Now().Add(-time.Hour), time.Now().Add(time.Hour), `,"statuses":["delivered"]`)
+	k.fanOut(s, joined(t, who.tenant, time.Now()))
+	for range 2 {
+		k.endAll(endpoint, stateDelivered)
+		if _, err := s.replayer.step(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	now := k.ended(s, who, endpoint, made.ReplayID)
+	if now.Progress.Done != replayAhead+10 || now.Progress.Total != replayAhead+10 {
+		t.Errorf("it ends as %+v", now)
+	}
+}
+
+func TestCountingWhatAReplayIsOfHoldsUpNobody(t *testing.T) {
+	t.Parallel()
+	k := newStack(t)
+	who := k.member(uuid.New())
+	s := k.service(lenient)
+	endpoint := k.register(s, who, "https://example.com/", "*").EndpointID
+	tx, err := k.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(context.Background())
+	if _, err := tx.Exec(t.Context(), "lock table deliveries"); err != nil {
+		t.Fatal(err)
+	}
+	made := make(chan answer)
+	go func() {
+		made <- k.ask(s, who, "POST", replayPath(endpoint), window(time.Now().Add(-time.Hour), time.Now(), ""))
+	}()
+	k.untilSomebodyWaitsForALock()
+	ctx, cancel := context.WithTimeout(t.Context(), soon)
+	defer cancel()
+	if err := s.tell(ctx, joinedMany(t, who.tenant, 1)); err != nil {
+		t.Errorf("an event of the tenant is held up: %v", err)
+	}
+	var begun struct{ Progress struct{ Total *int } }
+	if (<-made).must(202, &begun); begun.Progress.Total != nil {
+		t.Errorf("%d are counted that could not be", *begun.Progress.Total)
+	}
+}
+
+// untilSomebodyWaitsForALock returns once a statement is held up by another transaction.
+func (k *stack) untilSomebodyWaitsForALock() {
+	k.t.Helper()
+	testkit.Eventually(k.t, soon, "somebody waits for a lock", func() bool {
+		return k.count("select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'") > 0
+	})
+}
+
+func TestAReplayDoesNotSendWhatHasJustTurnedOutToBeDelivered(t *testing.T) {
+	t.Parallel()
+	k := newStack(t)
+	who := k.member(uuid.New())
+	s := k.service(lenient)
+	endpoint := k.register(s, who, "https://example.com/", "*").EndpointID
+	k.fanOut(s, joinedMany(t, who.tenant, 2)...)
+	k.endAll(endpoint, stateUnknown)
+	k.replay(s, who, endpoint, time.Now().Add(-time.Hour), time.Now(), "")
+	tx, err := k.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(context.Background())
+	if _, err := tx.Exec(t.Context(), "update deliveries set state = 'delivered' where delivery_id = (select min(delivery_id::text)::uuid from deliveries)"); err != nil {
+		t.Fatal(err)
+	}
+	stepped := make(chan error)
+	go func() {
+		_, err := s.replayer.step(t.Context())
+		stepped <- err
+	}()
+	k.untilSomebodyWaitsForALock()
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-stepped; err != nil {
+		t.Fatal(err)
+	}
+	if n := k.pending(); n != 1 || k.inState(stateDelivered) != 1 {
+		t.Errorf("%d are queued, want the one that is still unknown", n)
+	}
+}
+
+func TestNoReplayKeepsOthersFromTheirTurn(t *testing.T) {
+	t.Parallel()
+	k := newStack(t)
+	who, other := k.member(uuid.New()), k.member(uuid.New())
+	s := k.service(lenient)
+	endpoint := k.register(s, who, "https://example.com/", "*").EndpointID
+	// As many as are looked at at once, of another tenant whose endpoint cannot be written to.
+	stuck := k.register(s, other, "https://example.com/", "*").EndpointID
+	k.fanOut(s, append(joinedMany(t, who.tenant, 3), joinedMany(t, other.tenant, 3)...)...)
+	k.endAll(endpoint, stateFailed)
+	k.endAll(stuck, stateFailed)
+	k.exec(`insert into replays (tenant_id, replay_id, endpoint_id, from_time, to_time, statuses, filtered, reached, created_at)
+		select $1, ('00000000-0000-7000-8000-' || lpad(n::text, 12, '0'))::uuid, $2, now() - interval '1 hour', now(), '{failed}', false, '00000000-0000-0000-0000-000000000000', now()
+		from generate_series(1, $3) n`, other.tenant, stuck, replaysOnce)
+	k.exec(fmt.Sprintf("alter table pending add constraint pending_test check (tenant_id <> '%s') not valid", other.tenant))
+	made := k.replay(s, who, endpoint, time.Now().Add(-time.Hour), time.Now(), "")
+	for range 2 {
+		if _, err := s.replayer.step(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if now := k.ended(s, who, endpoint, made.ReplayID); now.Progress.Done != 3 {
 		t.Errorf("it ends as %+v", now)
 	}
 }

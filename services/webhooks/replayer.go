@@ -17,7 +17,7 @@ import (
 const (
 	replayIdle   = time.Second            // between looks for a replay where none runs
 	replayEvery  = 200 * time.Millisecond // between the batches of one that does
-	replayWithin = 30 * time.Second
+	replayWithin = 10 * time.Second       // one batch; what takes longer has failed
 	// replayAhead bounds how many deliveries a replay queues before earlier ones are sent.
 	// They are older than what happens meanwhile and so go before it: this is how many new
 	// deliveries of the same endpoint wait for at most.
@@ -28,9 +28,10 @@ const (
 // replayer does what replays ask for, some deliveries at a time. Whatever it has done it
 // has written down in the same transaction, so that another goes on where it was killed.
 type replayer struct {
-	deps  service.Deps
-	lanes *lanes
-	kept  func() time.Time // the oldest time of which everything is surely kept
+	deps   service.Deps
+	lanes  *lanes
+	kept   func() time.Time // the oldest time of which everything is surely kept
+	looked uuid.UUID        // the replay after which the next step begins
 }
 
 // run works until ctx ends.
@@ -51,28 +52,42 @@ func (r *replayer) run(ctx context.Context) error {
 
 const replaysRunningQuery = `
 select tenant_id, replay_id from replays
-where state = 'running' order by replay_id limit $1`
+where state = 'running' and replay_id > $1 order by replay_id limit $2`
 
-// step queues some deliveries of each running replay and tells whether there is one.
+// step queues some deliveries of each running replay, of at most replaysOnce, and tells
+// whether there is one. The next step goes on after these, so that each has its turn; a
+// replay that fails, or takes long, holds up no other.
 func (r *replayer) step(ctx context.Context) (running bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, replayWithin)
+	look, cancel := context.WithTimeout(ctx, replayWithin)
 	defer cancel()
-	rows, err := r.deps.Pool.Query(ctx, replaysRunningQuery, replaysOnce)
+	rows, err := r.deps.Pool.Query(look, replaysRunningQuery, r.looked, replaysOnce)
 	if err != nil {
 		return false, fmt.Errorf("look for replays: %w", postgres.Explain(err))
 	}
-	type key struct{ TenantID, ReplayID uuid.UUID }
-	keys, err := pgx.CollectRows(rows, pgx.RowToStructByPos[key])
+	keys, err := pgx.CollectRows(rows, pgx.RowToStructByPos[replayKey])
 	if err != nil {
 		return false, fmt.Errorf("look for replays: %w", postgres.Explain(err))
+	}
+	begun := r.looked == uuid.Nil
+	r.looked = uuid.Nil
+	if len(keys) == replaysOnce {
+		r.looked = keys[len(keys)-1].ReplayID
 	}
 	for _, k := range keys {
-		err := postgres.Transact(ctx, r.deps.Pool, func(tx *postgres.Tx) error { return r.advance(ctx, tx, k.TenantID, k.ReplayID) })
-		if err != nil {
-			return true, fmt.Errorf("advance replay %s: %w", k.ReplayID, err)
+		if err := r.advanceOne(ctx, k); err != nil && ctx.Err() == nil {
+			r.deps.Log.Error("cannot advance a replay", zap.Stringer("tenant_id", k.TenantID), zap.Stringer("replay_id", k.ReplayID), zap.Error(err))
 		}
 	}
-	return len(keys) > 0, nil
+	return len(keys) > 0 || !begun, nil
+}
+
+// replayKey names a replay.
+type replayKey struct{ TenantID, ReplayID uuid.UUID }
+
+func (r *replayer) advanceOne(ctx context.Context, k replayKey) error {
+	ctx, cancel := context.WithTimeout(ctx, replayWithin)
+	defer cancel()
+	return postgres.Transact(ctx, r.deps.Pool, func(tx *postgres.Tx) error { return r.advance(ctx, tx, k.TenantID, k.ReplayID) })
 }
 
 // replayPart is what is left of a replay.
@@ -107,13 +122,15 @@ from replays r join endpoints p using (tenant_id, endpoint_id)
 where r.tenant_id = $1 and r.replay_id = $2 and r.state = 'running'
 for update of r skip locked`
 
-	// What is taken from the history meanwhile, by whoever resends it, is passed over.
+	// What is taken from the history meanwhile, by whoever resends it, is passed over, and
+	// so is what turns out to have ended in another status.
 	replayStatement = `
 with picked as (` + ofReplay + `
 	order by delivery_id limit @limit),
 again as (
 	delete from deliveries d using picked
 	where d.tenant_id = @tenant_id and d.delivery_id = picked.delivery_id and d.created_at = picked.created_at
+		and d.state = any(@statuses)
 	returning d.tenant_id, d.endpoint_id, d.delivery_id, d.created_at, d.event_id, d.name),
 queued as (
 	insert into pending (tenant_id, endpoint_id, delivery_id, created_at, event_id, name)

@@ -58,7 +58,7 @@ select d.state, p.deleted_at is null, p.disabled_reason is null
 from (
 	select next.* from endpoints p cross join lateral (` + pendingRows + `
 		where tenant_id = $1 and endpoint_id = p.endpoint_id and delivery_id = $2) next
-	where p.tenant_id = $1
+	where p.tenant_id = $1 and ` + mayHavePending + `
 	union all` + endedRows + `
 	where tenant_id = $1 and delivery_id = $2 and created_at >= $3 and created_at < $4) d
 join endpoints p on p.tenant_id = d.tenant_id and p.endpoint_id = d.endpoint_id`

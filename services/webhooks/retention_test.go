@@ -40,8 +40,13 @@ func TestADayOfWhichSomethingIsStillToBeSentIsKept(t *testing.T) {
 		t.Fatalf("%d are skipped, want the one that waited", n)
 	}
 	dropped, err = postgres.DropPartitions(t.Context(), k.pool, partitions, later)
-	if want := []string{"attempts" + today, "day_totals" + today, "deliveries" + today, "events" + today}; err != nil || !slices.Equal(slices.Sorted(slices.Values(dropped)), want) {
-		t.Errorf("once it has ended %v is dropped, want %v; %v", dropped, want, err)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, table := range []string{"events", "deliveries", "attempts", "day_totals"} {
+		if !slices.Contains(dropped, table+today) {
+			t.Errorf("%s of today is kept though all has ended", table)
+		}
 	}
 }
 

@@ -47,10 +47,11 @@ var Migrations = Schemas(defaultKeepDays)
 
 // Schemas are all tables of the service's database, where what grows without end is kept
 // for so many days. A day of which something is still to be sent is kept until that has
-// an outcome.
+// an outcome, and so are those after it. The totals go before the events that they count:
+// so no event is gone that they still speak of.
 func Schemas(keepDays int) []postgres.Schema {
 	var partitions []postgres.Partition
-	for _, table := range []string{"events", "deliveries", "attempts", "day_totals"} {
+	for _, table := range []string{"day_totals", "events", "deliveries", "attempts"} {
 		partitions = append(partitions, postgres.Partition{Table: table, Days: keepDays, KeepWhile: stillPendingQuery})
 	}
 	return []postgres.Schema{bus.Schema, auth.Schema, {Name: "webhooks", FS: postgres.Embedded(migrations), Partitions: partitions}}

@@ -6,7 +6,13 @@ create table tenants (
     tenant_id       uuid   primary key,
     position        bigint not null default 0, -- of the tenant's newest event in the feed
     newest_event_id uuid,                      -- a place to read on from however long ago it was; null: there has been none
-    constraint tenants_position check (position >= 0)
+    newest_at       timestamptz,               -- its created_at
+    -- The newest before the last silence that outlasted retention: who had read all by
+    -- then goes on from it.
+    quiet_event_id  uuid,
+    quiet_position  bigint,
+    constraint tenants_position check (position >= 0),
+    constraint tenants_quiet check ((quiet_event_id is null) = (quiet_position is null))
 );
 
 create table endpoints (
@@ -142,7 +148,7 @@ create table replays (
     events      text[]      collate "C", -- names; null: all
     reached     uuid        not null, -- everything up to this delivery has been looked at
     done        bigint      not null default 0, -- how many were queued again
-    total       bigint      not null, -- how many there were at the beginning
+    total       bigint,               -- how many there were at the beginning; null: too many to be counted
     state       text        collate "C" not null default 'running',
     created_at  timestamptz not null,
     ended_at    timestamptz,
