@@ -86,7 +86,7 @@ func (w *world) expire() {
 	w.t.Helper()
 	s, feed := w.find("GET", "/api/v1/events")
 	first := w.call(s, feed, request{address: feed.path + "?limit=1", credential: w.key}).text("next_cursor")
-	if _, err := s.deps.Pool.Exec(w.t.Context(), "delete from events"); err != nil {
+	if _, err := s.deps.Pool.Exec(w.t.Context(), "with gone as (delete from day_totals) delete from events"); err != nil {
 		w.t.Fatal(err)
 	}
 	w.call(s, feed, request{address: feed.path + "?after=" + first, credential: w.key})
