@@ -122,12 +122,14 @@ func (g *goal) resume(page web.Page, start *time.Time, partner *uuid.UUID, now t
 }
 
 // leaderboardQuery walks along one index twice: through those who are level with the
-// last one, and through those who are worse.
+// last one, and through those who are worse. Nobody is level with the top; a PostgreSQL
+// that has no statistics of a goal yet would look for them among all of its totals.
 const leaderboardQuery = `
 select ` + progressColumns + `, null::bigint
 from (
 	(select * from totals
-	where tenant_id = @tenant_id and goal_id = @goal_id and period_start = @period_start and progress = @progress and partner_id > @partner_id
+	where @progress < 9223372036854775807 and tenant_id = @tenant_id and goal_id = @goal_id and period_start = @period_start
+		and progress = @progress and partner_id > @partner_id
 	order by partner_id limit @limit)
 	union all
 	(select * from totals
