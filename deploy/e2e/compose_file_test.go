@@ -1,8 +1,6 @@
 package e2e
 
 import (
-	"encoding/json"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"partilha.dev/deploy/e2e/stage"
 )
 
 func readProject(t *testing.T, path string) string {
@@ -87,7 +87,7 @@ func TestMakeEnvKeepsWhatThereIsAndAddsWhatIsMissing(t *testing.T) {
 func TestTheEdgeKnowsEveryPath(t *testing.T) {
 	edge := readProject(t, "deploy/docker/Caddyfile")
 	first := regexp.MustCompile(`(?m)^  (/api/v1/[a-z-]+)`)
-	for _, service := range services {
+	for _, service := range stage.Services {
 		routed := regexp.MustCompile(`(?m)^\s*@` + service + ` path (.*)$`).FindStringSubmatch(edge)
 		var routes []string
 		if routed != nil {
@@ -102,43 +102,6 @@ func TestTheEdgeKnowsEveryPath(t *testing.T) {
 				if slices.Contains(routes, want) != (service != "sales") {
 					t.Errorf("the edge sends %s elsewhere than to %s", want, service)
 				}
-			}
-		}
-	}
-}
-
-func TestTheDashboardsAskForMetricsThatExist(t *testing.T) {
-	var sources strings.Builder
-	for _, folder := range []string{"pkg", "services"} {
-		err := filepath.WalkDir(filepath.Join(root, folder), func(path string, _ fs.DirEntry, err error) error {
-			if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
-				return err
-			}
-			text, err := os.ReadFile(path)
-			sources.Write(text)
-			return err
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	boards, err := filepath.Glob(filepath.Join(root, "deploy/docker/observe/dashboards/*.json"))
-	if err != nil || len(boards) == 0 {
-		t.Fatalf("%d dashboards, %v", len(boards), err)
-	}
-	metric := regexp.MustCompile(`partilha_[a-z_]+`)
-	for _, board := range boards {
-		text, err := os.ReadFile(board)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !json.Valid(text) {
-			t.Errorf("%s is no JSON", board)
-		}
-		for _, name := range metric.FindAllString(string(text), -1) {
-			base := regexp.MustCompile(`_(bucket|count|sum)$`).ReplaceAllString(name, "")
-			if !strings.Contains(sources.String(), `"`+base+`"`) {
-				t.Errorf("%s asks for %s, which nothing measures", board, name)
 			}
 		}
 	}

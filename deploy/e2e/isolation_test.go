@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"partilha.dev/deploy/e2e/stage"
 	"partilha.dev/pkg/testkit"
 )
 
@@ -52,17 +53,17 @@ var hidden = []struct{ method, path, body string }{
 
 func TestATenantSeesAndChangesNothingOfAnother(t *testing.T) {
 	t.Parallel()
-	p := startPlatform(t)
-	alice, mallory := openShop(t, p), openShop(t, p)
-	alice.must(t, 201, "POST", "/api/v1/partners", object{"name": "Bia", "referral_code": "only-of-alice"})
-	sold := alice.sell(t, "order-of-alice")
-	books{p, alice}.settle(t, map[string]receipt{"order-of-alice": sold})
+	p := stage.StartPlatform(t)
+	alice, mallory := stage.OpenShop(t, p), stage.OpenShop(t, p)
+	alice.Must(t, 201, "POST", "/api/v1/partners", stage.Object{"name": "Bia", "referral_code": "only-of-alice"})
+	sold := alice.Sell(t, "order-of-alice")
+	stage.Books{Platform: p, Shop: alice}.Settle(t, map[string]stage.Receipt{"order-of-alice": sold})
 	var deliveries struct {
 		Data []struct {
 			ID string `json:"delivery_id"`
 		}
 	}
-	alice.must(t, 200, "GET", "/api/v1/webhook-deliveries", nil).into(t, &deliveries)
+	alice.Must(t, 200, "GET", "/api/v1/webhook-deliveries", nil).Into(t, &deliveries)
 
 	own := []string{"{own plan}", mallory.PlanID, "{own campaign}", mallory.CampaignID}
 	foreign := strings.NewReplacer(append(own, "{sale}", sold.SaleID, "{commission}", sold.CommissionID, "{partner}", alice.PartnerID,
@@ -73,37 +74,37 @@ func TestATenantSeesAndChangesNothingOfAnother(t *testing.T) {
 		"{campaign}", never, "{plan}", never, "{key}", never, "{goal}", never,
 		"{endpoint}", never, "{delivery}", never, "{code}", "nobody", "{ref}", "nothing")...)
 
-	before := p.dump(t)
+	before := dump(t, p)
 	for _, h := range hidden {
-		ask := func(words *strings.Replacer) answer {
+		ask := func(words *strings.Replacer) stage.Answer {
 			var body any
 			if h.body != "" {
 				body = words.Replace(h.body)
 			}
-			return mallory.call(t, h.method, words.Replace(h.path), body, "X-Request-Id", "the same")
+			return mallory.Call(t, h.method, words.Replace(h.path), body, "X-Request-Id", "the same")
 		}
 		got, want := ask(foreign), ask(unknown)
-		if got.status != want.status || !bytes.Equal(got.body, want.body) {
+		if got.Status != want.Status || !bytes.Equal(got.Body, want.Body) {
 			t.Errorf("%s %s of another tenant answers %s, of nobody %s", h.method, h.path, got, want)
 		}
-		if got.status < 300 && !bytes.Contains(got.body, []byte(`"data":[]`)) {
+		if got.Status < 300 && !bytes.Contains(got.Body, []byte(`"data":[]`)) {
 			t.Errorf("%s %s of another tenant answers %s", h.method, h.path, got)
 		}
 	}
-	for _, list := range []string{anywhere["sales"], anywhere["commissions"], anywhere["webhooks"]} {
-		if got := mallory.must(t, 200, "GET", list, nil); !bytes.Contains(got.body, []byte(`"data":[]`)) {
+	for _, list := range []string{stage.Anywhere["sales"], stage.Anywhere["commissions"], stage.Anywhere["webhooks"]} {
+		if got := mallory.Must(t, 200, "GET", list, nil); !bytes.Contains(got.Body, []byte(`"data":[]`)) {
 			t.Errorf("GET %s of a tenant that has nothing answers %s", list, got)
 		}
 	}
-	if got := mallory.must(t, 200, "GET", "/api/v1/goals", nil); bytes.Contains(got.body, []byte(alice.GoalID)) {
+	if got := mallory.Must(t, 200, "GET", "/api/v1/goals", nil); bytes.Contains(got.Body, []byte(alice.GoalID)) {
 		t.Errorf("a tenant sees another's goal: %s", got)
 	}
-	for table, rows := range p.dump(t) {
+	for table, rows := range dump(t, p) {
 		if table != "sales.api_keys" { // it tells when a key was used
-			sameRows(t, table, before[table], rows)
+			stage.SameRows(t, table, before[table], rows)
 		}
 	}
-	if heard := len(mallory.receiver.counts()); heard != 0 {
+	if heard := len(mallory.Receiver.Counts()); heard != 0 {
 		t.Errorf("a tenant without sales has heard %d events", heard)
 	}
 }
@@ -113,42 +114,42 @@ func TestATenantSeesAndChangesNothingOfAnother(t *testing.T) {
 const within = 3 * time.Second
 
 func TestAKeyWorksEverywhereSoonAfterItIsMadeAndNowhereSoonAfterItIsRevoked(t *testing.T) {
-	p := startPlatform(t)
-	shop := newTenant(t, p)
-	shop.awaitKey(t)
-	key := shop.must(t, 201, "POST", "/api/v1/api-keys", object{"name": "second", "scopes": []string{
+	p := stage.StartPlatform(t)
+	shop := stage.NewTenant(t, p)
+	shop.AwaitKey(t)
+	key := shop.Must(t, 201, "POST", "/api/v1/api-keys", stage.Object{"name": "second", "scopes": []string{
 		"sales:read", "commissions:read", "goals:read", "webhooks:read"}})
-	second := caller{p, key.text("api_key")}
+	second := stage.Caller{System: p, Token: key.Text("api_key")}
 	holds(t, second, "a new key", "200 ")
-	shop.must(t, 204, "DELETE", "/api/v1/api-keys/"+key.text("api_key_id"), nil)
-	if got := second.call(t, "GET", anywhere["sales"], nil); got.status != 401 {
+	shop.Must(t, 204, "DELETE", "/api/v1/api-keys/"+key.Text("api_key_id"), nil)
+	if got := second.Call(t, "GET", stage.Anywhere["sales"], nil); got.Status != 401 {
 		t.Errorf("a revoked key is answered by the very service that revoked it: %s", got)
 	}
 	holds(t, second, "a revoked key", "401 unauthorized")
-	holds(t, shop.caller, "the other key of the tenant", "200 ")
+	holds(t, shop.Caller, "the other key of the tenant", "200 ")
 }
 
 func TestASuspendedTenantIsRefusedEverywhereUntilItIsActiveAgain(t *testing.T) {
-	p := startPlatform(t)
-	shop, other := newTenant(t, p), newTenant(t, p)
-	shop.awaitKey(t)
-	other.awaitKey(t)
-	operator := caller{p, adminToken}
+	p := stage.StartPlatform(t)
+	shop, other := stage.NewTenant(t, p), stage.NewTenant(t, p)
+	shop.AwaitKey(t)
+	other.AwaitKey(t)
+	operator := stage.Caller{System: p, Token: stage.AdminToken}
 	for _, status := range []struct{ status, answer string }{{"suspended", "403 tenant_suspended"}, {"active", "200 "}} {
-		operator.must(t, 200, "PATCH", "/admin/v1/tenants/"+shop.TenantID, object{"status": status.status})
-		holds(t, shop.caller, "a key of a tenant that is "+status.status, status.answer)
-		holds(t, other.caller, "a key of another tenant", "200 ")
+		operator.Must(t, 200, "PATCH", "/admin/v1/tenants/"+shop.TenantID, stage.Object{"status": status.status})
+		holds(t, shop.Caller, "a key of a tenant that is "+status.status, status.answer)
+		holds(t, other.Caller, "a key of another tenant", "200 ")
 	}
 }
 
 // holds waits until every service answers the key so.
-func holds(t *testing.T, c caller, whose, want string) {
+func holds(t *testing.T, c stage.Caller, whose, want string) {
 	t.Helper()
 	began := time.Now()
-	for _, service := range services {
+	for _, service := range stage.Services {
 		testkit.Eventually(t, within-min(within, time.Since(began)), whose+" is answered "+want+" by "+service, func() bool {
-			got := c.call(t, "GET", anywhere[service], nil)
-			return fmt.Sprint(got.status, " ", got.code()) == want
+			got := c.Call(t, "GET", stage.Anywhere[service], nil)
+			return fmt.Sprint(got.Status, " ", got.Code()) == want
 		})
 	}
 	t.Logf("%s is answered %s everywhere after %s", whose, want, time.Since(began))

@@ -6,92 +6,90 @@ import (
 	"maps"
 	"testing"
 
+	"partilha.dev/deploy/e2e/stage"
 	"partilha.dev/pkg/testkit"
 )
 
 func TestWithoutNATSSalesAreAcceptedAndEverythingFollowsOnceItIsBack(t *testing.T) {
 	t.Parallel()
-	p := startPlatform(t)
-	shop := openShop(t, p)
-	receipts := shop.sellMany(t, "before", 5)
-	p.nats.Stop()
-	for _, service := range services {
-		testkit.Eventually(t, soon, service+" says that it is degraded", func() bool { return readiness(t, p, service) == "200 degraded" })
+	p := stage.StartPlatform(t)
+	shop := stage.OpenShop(t, p)
+	receipts := shop.SellMany(t, "before", 5)
+	p.NATS.Stop()
+	for _, service := range stage.Services {
+		testkit.Eventually(t, stage.Soon, service+" says that it is degraded", func() bool { return readiness(t, p, service) == "200 degraded" })
 	}
-	maps.Copy(receipts, shop.sellMany(t, "meanwhile", 30))
-	p.nats.Start()
-	b := books{p, shop}
-	b.settle(t, receipts)
-	b.allDelivered(t)
-	for _, service := range services {
-		testkit.Eventually(t, soon, service+" is ready again", func() bool { return readiness(t, p, service) == "200 ready" })
+	maps.Copy(receipts, shop.SellMany(t, "meanwhile", 30))
+	p.NATS.Start()
+	b := stage.Books{Platform: p, Shop: shop}
+	b.Settle(t, receipts)
+	b.AllDelivered(t)
+	for _, service := range stage.Services {
+		testkit.Eventually(t, stage.Soon, service+" is ready again", func() bool { return readiness(t, p, service) == "200 ready" })
 	}
 }
 
 func TestAfterALossOfAllMessagesEverythingFollowsAndNothingIsPostedAgain(t *testing.T) {
 	t.Parallel()
-	p := startPlatform(t)
-	shop := openShop(t, p)
-	b := books{p, shop}
-	receipts := shop.sellMany(t, "settled", 10)
-	b.settle(t, receipts)
+	p := stage.StartPlatform(t)
+	shop := stage.OpenShop(t, p)
+	b := stage.Books{Platform: p, Shop: shop}
+	receipts := shop.SellMany(t, "settled", 10)
+	b.Settle(t, receipts)
 
 	// These are published, so that no outbox waits to publish them, and handled by nobody.
 	listeners := []string{"commissions", "goals", "webhooks"}
 	for _, service := range listeners {
-		p.processes[service].stop()
+		p.Processes[service].Stop()
 	}
-	maps.Copy(receipts, shop.sellMany(t, "published", 40))
-	testkit.Eventually(t, soon, "every sale is published", func() bool {
-		return p.query(t, "sales", "select count(*)::text from outbox_pending")[0] == "0"
+	maps.Copy(receipts, shop.SellMany(t, "published", 40))
+	testkit.Eventually(t, stage.Soon, "every sale is published", func() bool {
+		return p.Query(t, "sales", "select count(*)::text from outbox_pending")[0] == "0"
 	})
-	p.nats.Kill()
-	p.nats.Wipe()
-	maps.Copy(receipts, shop.sellMany(t, "meanwhile", 30))
-	p.nats.Start()
+	p.NATS.Kill()
+	p.NATS.Wipe()
+	maps.Copy(receipts, shop.SellMany(t, "meanwhile", 30))
+	p.NATS.Start()
 	for _, service := range listeners {
-		p.processes[service].start()
+		p.Processes[service].Start()
 	}
-	b.settle(t, receipts)
-	b.allDelivered(t)
+	b.Settle(t, receipts)
+	b.AllDelivered(t)
 }
 
 func TestAPlatformStartsAndSellsWithoutNATS(t *testing.T) {
 	t.Parallel()
-	p := newPlatform(t)
-	p.nats.Stop()
-	p.start()
-	for _, service := range services {
+	p := stage.NewPlatform(t)
+	p.NATS.Stop()
+	p.Start()
+	for _, service := range stage.Services {
 		if got := readiness(t, p, service); got != "200 degraded" {
 			t.Errorf("without NATS %s says %s", service, got)
 		}
 	}
-	shop := newTenant(t, p)
-	shop.must(t, 201, "POST", "/api/v1/partners", object{"name": "Ana", "referral_code": referralCode}).into(t, shop)
-	shop.must(t, 201, "POST", "/api/v1/campaigns", object{"name": "Lançamento"}).into(t, shop)
-	shop.must(t, 201, "POST", "/api/v1/campaigns/"+shop.CampaignID+"/plans", object{"name": "Cinco", "commission_pct": 5}).into(t, shop)
-	shop.must(t, 204, "PUT", "/api/v1/campaigns/"+shop.CampaignID+"/partners/"+shop.PartnerID, nil)
-	sold := shop.sell(t, "order-1")
-	p.nats.Start()
-	shop.awaitKey(t)
-	testkit.Eventually(t, patience, "the commission can be read once NATS is there", func() bool {
-		return shop.call(t, "GET", "/api/v1/commissions/"+sold.CommissionID, nil).status == 200
+	shop := stage.NewTenant(t, p)
+	shop.Stock(t)
+	sold := shop.Sell(t, "order-1")
+	p.NATS.Start()
+	shop.AwaitKey(t)
+	testkit.Eventually(t, stage.Patience, "the commission can be read once NATS is there", func() bool {
+		return shop.Call(t, "GET", "/api/v1/commissions/"+sold.CommissionID, nil).Status == 200
 	})
 }
 
 // readiness is the status of a process's /readyz, in numbers and in its own word.
-func readiness(t testing.TB, p *platform, service string) string {
+func readiness(t testing.TB, p *stage.Platform, service string) string {
 	t.Helper()
-	got := p.systemAddress(t, service, "/readyz")
+	got := p.SystemAddress(t, service, "/readyz")
 	var told struct {
 		Status  string
 		Reasons []string
 	}
-	if err := json.Unmarshal(got.body, &told); err != nil {
+	if err := json.Unmarshal(got.Body, &told); err != nil {
 		t.Fatalf("read %s: %v", got, err)
 	}
 	if (told.Status == "ready") != (len(told.Reasons) == 0) {
 		t.Errorf("%s gives the reasons %q", got, told.Reasons)
 	}
-	return fmt.Sprint(got.status, " ", told.Status)
+	return fmt.Sprint(got.Status, " ", told.Status)
 }

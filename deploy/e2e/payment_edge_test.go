@@ -9,15 +9,17 @@ import (
 	"testing"
 
 	"partilha.dev/pkg/client"
+
+	"partilha.dev/deploy/e2e/stage"
 )
 
 // edgeOf puts the system behind one address, as an operator's proxy does, and answers
 // 502 for whoever is not there.
-func edgeOf(t testing.TB, s system) string {
+func edgeOf(t testing.TB, s stage.System) string {
 	t.Helper()
 	edge := httptest.NewServer(&httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
-			if base, err := url.Parse(s.baseFor(r.In.URL.Path)); err == nil {
+			if base, err := url.Parse(s.BaseFor(r.In.URL.Path)); err == nil {
 				r.SetURL(base)
 			}
 		},

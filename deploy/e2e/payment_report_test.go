@@ -9,27 +9,28 @@ import (
 
 	"github.com/google/uuid"
 
+	"partilha.dev/deploy/e2e/stage"
 	"partilha.dev/pkg/client"
 	"partilha.dev/pkg/money"
 	"partilha.dev/pkg/testkit"
 )
 
 // saleReport is report for the client.
-func (s *shop) saleReport(externalRef string) client.SaleReport {
+func saleReport(s *stage.Shop, externalRef string) client.SaleReport {
 	return client.SaleReport{
-		ReferralCode: referralCode, CampaignID: uuid.MustParse(s.CampaignID), PlanID: uuid.MustParse(s.PlanID),
+		ReferralCode: stage.ReferralCode, CampaignID: uuid.MustParse(s.CampaignID), PlanID: uuid.MustParse(s.PlanID),
 		Amount: money.BRL(10050), ExternalRef: externalRef,
 	}
 }
 
 func TestThroughTheClientBatchesRefundsAndConversionsAreRecordedOnce(t *testing.T) {
 	t.Parallel()
-	p := startPlatform(t)
-	shop := openShop(t, p)
-	c, ctx := newClient(t, edgeOf(t, p), shop.token, client.Options{}), t.Context()
+	p := stage.StartPlatform(t)
+	shop := stage.OpenShop(t, p)
+	c, ctx := newClient(t, edgeOf(t, p), shop.Token, client.Options{}), t.Context()
 
 	// A batch, of which each element stands alone.
-	early, late, free, unknown := shop.saleReport("order-1"), shop.saleReport("order-2"), shop.saleReport("order-3"), shop.saleReport("order-4")
+	early, late, free, unknown := saleReport(shop, "order-1"), saleReport(shop, "order-2"), saleReport(shop, "order-3"), saleReport(shop, "order-4")
 	early.SoldAt, free.Amount, unknown.ReferralCode = time.Now().Add(-48*time.Hour), 0, "nobody"
 	differing := early
 	differing.Amount, differing.CustomerRef = 1, "customer-1"
@@ -69,7 +70,7 @@ func TestThroughTheClientBatchesRefundsAndConversionsAreRecordedOnce(t *testing.
 
 	// A conversion, with and without a plan that pays for it.
 	paying := done(c.CreatePlan(ctx, early.CampaignID, client.NewPlan{Name: "Cadastro", ConversionAmount: 475}))(t)
-	signup := client.ConversionReport{ReferralCode: referralCode, CampaignID: early.CampaignID, PlanID: paying.PlanID, ExternalRef: "signup-1", Type: "signup", Value: 8990}
+	signup := client.ConversionReport{ReferralCode: stage.ReferralCode, CampaignID: early.CampaignID, PlanID: paying.PlanID, ExternalRef: "signup-1", Type: "signup", Value: 8990}
 	paid := done(c.RecordConversion(ctx, signup))(t)
 	if paid.Idempotent || paid.CommissionID == nil || paid.CommissionAmount == nil || *paid.CommissionAmount != 475 {
 		t.Errorf("the signup is answered %+v", paid)
@@ -78,7 +79,7 @@ func TestThroughTheClientBatchesRefundsAndConversionsAreRecordedOnce(t *testing.
 	if again := done(c.RecordConversion(ctx, signup))(t); !again.Idempotent || again.ConversionID != paid.ConversionID || !slices.Equal(again.Mismatch, []string{"value_brl"}) {
 		t.Errorf("its repeat is answered %+v", again)
 	}
-	lead := done(c.RecordConversion(ctx, client.ConversionReport{ReferralCode: referralCode, CampaignID: early.CampaignID, ExternalRef: "lead-1"}))(t)
+	lead := done(c.RecordConversion(ctx, client.ConversionReport{ReferralCode: stage.ReferralCode, CampaignID: early.CampaignID, ExternalRef: "lead-1"}))(t)
 	if lead.CommissionID != nil || lead.CommissionAmount != nil {
 		t.Errorf("the lead is answered %+v", lead)
 	}
@@ -95,9 +96,9 @@ func TestThroughTheClientBatchesRefundsAndConversionsAreRecordedOnce(t *testing.
 func TestThroughTheClientNoSaleIsLostOrDoubledWhileItsServiceIsKilled(t *testing.T) {
 	t.Parallel()
 	const checkouts, each = 8, 40
-	p := startPlatform(t)
-	shop := openShop(t, p)
-	c := newClient(t, edgeOf(t, p), shop.token, client.Options{Attempts: 30})
+	p := stage.StartPlatform(t)
+	shop := stage.OpenShop(t, p)
+	c := newClient(t, edgeOf(t, p), shop.Token, client.Options{Attempts: 30})
 	var (
 		mu       sync.Mutex
 		receipts = map[string]uuid.UUID{}
@@ -112,7 +113,7 @@ func TestThroughTheClientNoSaleIsLostOrDoubledWhileItsServiceIsKilled(t *testing
 		working.Go(func() {
 			for i := range each {
 				ref := fmt.Sprintf("order-%d-%d", n, i)
-				sold, err := c.RecordSale(t.Context(), shop.saleReport(ref))
+				sold, err := c.RecordSale(t.Context(), saleReport(shop, ref))
 				if err != nil {
 					t.Errorf("%s: %v", ref, err)
 					return
@@ -123,10 +124,10 @@ func TestThroughTheClientNoSaleIsLostOrDoubledWhileItsServiceIsKilled(t *testing
 			}
 		})
 	}
-	testkit.Eventually(t, patience, "sales are recorded", func() bool { return recorded() > checkouts*each/8 })
-	p.processes["sales"].kill()
+	testkit.Eventually(t, stage.Patience, "sales are recorded", func() bool { return recorded() > checkouts*each/8 })
+	p.Processes["sales"].Kill()
 	before := recorded()
-	p.processes["sales"].start()
+	p.Processes["sales"].Start()
 	working.Wait()
 	if before == checkouts*each {
 		t.Error("everything was sold before the process was killed")

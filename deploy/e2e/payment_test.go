@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"partilha.dev/deploy/e2e/stage"
 	"partilha.dev/pkg/client"
 	"partilha.dev/pkg/event"
 	"partilha.dev/pkg/money"
@@ -49,11 +50,11 @@ func (h *hooks) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func TestAPaymentSystemSetsUpAShopAndSellsThroughTheClient(t *testing.T) {
 	t.Parallel()
-	p := startPlatform(t)
-	tenant := newTenant(t, p)
-	tenant.awaitKey(t)
+	p := stage.StartPlatform(t)
+	tenant := stage.NewTenant(t, p)
+	tenant.AwaitKey(t)
 	edge := edgeOf(t, p)
-	c, ctx := newClient(t, edge, tenant.token, client.Options{}), t.Context()
+	c, ctx := newClient(t, edge, tenant.Token, client.Options{}), t.Context()
 
 	// The catalogue, of which each creation can be repeated.
 	ana := done(c.CreatePartner(ctx, client.NewPartner{Name: "Ana", ReferralCode: "ana", Email: "ana@example.com", ExternalRef: "partner-1"}))(t)
@@ -117,7 +118,7 @@ func TestAPaymentSystemSetsUpAShopAndSellsThroughTheClient(t *testing.T) {
 
 	// What follows of it.
 	var earned client.Commission
-	testkit.Eventually(t, soon, "the commission can be read", func() bool {
+	testkit.Eventually(t, stage.Soon, "the commission can be read", func() bool {
 		earned, err = c.GetCommission(ctx, sold.CommissionID)
 		return err == nil
 	})
@@ -127,12 +128,12 @@ func TestAPaymentSystemSetsUpAShopAndSellsThroughTheClient(t *testing.T) {
 	if found := all(t, c.ListCommissions(ctx, client.CommissionFilter{PartnerID: ana.PartnerID, SourceSaleID: sold.SaleID})); len(found) != 1 || found[0].CommissionID != sold.CommissionID {
 		t.Errorf("found are %+v", found)
 	}
-	testkit.Eventually(t, soon, "the goal is reached", func() bool {
+	testkit.Eventually(t, stage.Soon, "the goal is reached", func() bool {
 		board := all(t, c.ListGoalProgress(ctx, goal.GoalID, client.ProgressFilter{PartnerID: ana.PartnerID}))
 		return len(board) == 1 && board[0].Reached && board[0].Progress == event.Quantity{Value: 1} && board[0].Percent == money.Pct(1000000)
 	})
 	var deliveries []client.WebhookDelivery
-	testkit.Eventually(t, soon, "the webhook is delivered", func() bool {
+	testkit.Eventually(t, stage.Soon, "the webhook is delivered", func() bool {
 		deliveries = all(t, c.ListWebhookDeliveries(ctx, client.WebhookDeliveryFilter{EndpointID: endpoint.EndpointID}))
 		return len(deliveries) == 1 && deliveries[0].Status == "delivered"
 	})
@@ -153,10 +154,10 @@ func TestAPaymentSystemSetsUpAShopAndSellsThroughTheClient(t *testing.T) {
 
 func TestThroughTheClientWhatWasMadeIsFoundAndEnded(t *testing.T) {
 	t.Parallel()
-	p := startPlatform(t)
-	shop := openShop(t, p)
+	p := stage.StartPlatform(t)
+	shop := stage.OpenShop(t, p)
 	edge := edgeOf(t, p)
-	c, ctx := newClient(t, edge, shop.token, client.Options{}), t.Context()
+	c, ctx := newClient(t, edge, shop.Token, client.Options{}), t.Context()
 	partnerID, campaignID, planID := uuid.MustParse(shop.PartnerID), uuid.MustParse(shop.CampaignID), uuid.MustParse(shop.PlanID)
 	goalID, endpointID := uuid.MustParse(shop.GoalID), uuid.MustParse(shop.EndpointID)
 
@@ -169,7 +170,7 @@ func TestThroughTheClientWhatWasMadeIsFoundAndEnded(t *testing.T) {
 	if one, found := done(c.GetPlan(ctx, planID))(t), all(t, c.ListPlans(ctx, campaignID)); len(found) != 1 || found[0] != one {
 		t.Errorf("the plan is %+v and listed as %+v", one, found)
 	}
-	if one, found := done(c.GetGoal(ctx, goalID))(t), all(t, c.ListGoals(ctx)); len(found) != 1 || found[0].GoalID != one.GoalID || one.Target != (event.Quantity{Value: goalTarget}) {
+	if one, found := done(c.GetGoal(ctx, goalID))(t), all(t, c.ListGoals(ctx)); len(found) != 1 || found[0].GoalID != one.GoalID || one.Target != (event.Quantity{Value: stage.GoalTarget}) {
 		t.Errorf("the goal is %+v and listed as %+v", one, found)
 	}
 	if one, found := done(c.GetWebhookEndpoint(ctx, endpointID))(t), all(t, c.ListWebhookEndpoints(ctx)); len(found) != 1 || found[0].EndpointID != one.EndpointID || one.Status != "enabled" {
@@ -181,7 +182,7 @@ func TestThroughTheClientWhatWasMadeIsFoundAndEnded(t *testing.T) {
 	// More than a page.
 	const sales = 103
 	for i := range sales {
-		report := client.SaleReport{ReferralCode: referralCode, CampaignID: campaignID, PlanID: planID, Amount: 100, ExternalRef: fmt.Sprint("order-", i)}
+		report := client.SaleReport{ReferralCode: stage.ReferralCode, CampaignID: campaignID, PlanID: planID, Amount: 100, ExternalRef: fmt.Sprint("order-", i)}
 		done(c.RecordSale(ctx, report))(t)
 	}
 	refs := map[string]bool{}

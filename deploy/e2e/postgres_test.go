@@ -2,43 +2,43 @@ package e2e
 
 import (
 	"context"
-	"maps"
 	"testing"
 
+	"partilha.dev/deploy/e2e/stage"
 	"partilha.dev/pkg/testkit"
 )
 
 func TestWhilePostgreSQLIsDownNoSaleIsAcknowledgedAndNoneIsLostThatWas(t *testing.T) {
 	t.Parallel()
 	server := testkit.Postgres(t)
-	p := newPlatformOn(t, server)
-	p.start()
-	shop := openShop(t, p)
-	load := startLoad(shop, "order")
+	p := stage.NewPlatformOn(t, server)
+	p.Start()
+	shop := stage.OpenShop(t, p)
+	load := stage.StartLoad(shop, "order")
 	accepted := func(when string) {
 		t.Helper()
-		before := load.answered(201)
-		testkit.Eventually(t, patience, "sales are accepted "+when, func() bool { return load.answered(201) >= before+50 })
+		before := load.Answered(201)
+		testkit.Eventually(t, stage.Patience, "sales are accepted "+when, func() bool { return load.Answered(201) >= before+50 })
 	}
 	for range 2 {
 		accepted("while all is well")
 		if err := server.Kill(); err != nil {
 			t.Fatal(err)
 		}
-		before := load.answered(201) + load.answered(200)
-		refused := load.answered(503)
-		testkit.Eventually(t, patience, "sales are refused", func() bool { return load.answered(503) >= refused+20 })
-		if late := load.answered(201) + load.answered(200) - before; late > loadCallers {
+		before := load.Answered(201) + load.Answered(200)
+		refused := load.Answered(503)
+		testkit.Eventually(t, stage.Patience, "sales are refused", func() bool { return load.Answered(503) >= refused+20 })
+		if late := load.Answered(201) + load.Answered(200) - before; late > stage.LoadCallers {
 			t.Errorf("%d sales were acknowledged without a database", late) // what was committed before may be answered after
 		}
-		if got := shop.call(t, "POST", "/api/v1/sales", shop.report("order-0-0")); got.status != 503 || got.code() != "unavailable" {
+		if got := shop.Call(t, "POST", "/api/v1/sales", shop.Report("order-0-0")); got.Status != 503 || got.Code() != "unavailable" {
 			t.Errorf("a repeat without a database is answered %s", got)
 		}
-		for _, service := range services {
+		for _, service := range stage.Services {
 			if got := readiness(t, p, service); got != "503 unavailable" {
 				t.Errorf("without PostgreSQL %s says %s", service, got)
 			}
-			if got := p.systemAddress(t, service, "/healthz"); got.status != 200 {
+			if got := p.SystemAddress(t, service, "/healthz"); got.Status != 200 {
 				t.Errorf("without PostgreSQL the process of %s is not alive: %s", service, got)
 			}
 		}
@@ -47,17 +47,16 @@ func TestWhilePostgreSQLIsDownNoSaleIsAcknowledgedAndNoneIsLostThatWas(t *testin
 		}
 	}
 	accepted("after the last restart")
-	receipts := load.stop(t, true)
-	acknowledged := maps.Clone(receipts)
-	load.repeatOpen(t)
+	acknowledged := load.Stop(t, true)
+	load.RepeatOpen(t)
 	for ref, r := range acknowledged {
-		var again receipt
-		shop.must(t, 200, "POST", "/api/v1/sales", shop.report(ref)).into(t, &again)
+		var again stage.Receipt
+		shop.Must(t, 200, "POST", "/api/v1/sales", shop.Report(ref)).Into(t, &again)
 		again.Idempotent = r.Idempotent
 		if again != r {
 			t.Errorf("%s was acknowledged as %+v and is now %+v", ref, r, again)
 		}
 	}
-	b := books{p, shop}
-	b.settle(t, receipts)
+	b := stage.Books{Platform: p, Shop: shop}
+	b.Settle(t, load.Receipts())
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"partilha.dev/deploy/e2e/stage"
 	"partilha.dev/pkg/bus"
 	"partilha.dev/pkg/testkit"
 )
@@ -19,21 +20,21 @@ func TestTheWholeStreamAgainInAnyOrderChangesNothing(t *testing.T) {
 	t.Logf("seed %d", seed)
 	chance := rand.New(rand.NewPCG(seed, 0))
 
-	p := startPlatform(t)
+	p := stage.StartPlatform(t)
 	js := connect(t, p)
 	for range 2 {
-		shop := openShop(t, p)
-		receipts := shop.sellMany(t, "order", 12)
+		shop := stage.OpenShop(t, p)
+		receipts := shop.SellMany(t, "order", 12)
 		for _, name := range []string{"Ana Lima", "Ana Souza"} {
-			shop.must(t, 200, "PATCH", "/api/v1/partners/"+shop.PartnerID, object{"name": name})
+			shop.Must(t, 200, "PATCH", "/api/v1/partners/"+shop.PartnerID, stage.Object{"name": name})
 		}
-		b := books{p, shop}
-		b.settle(t, receipts)
-		b.allDelivered(t)
-		defer shop.receiver.assertOnce(t)
+		b := stage.Books{Platform: p, Shop: shop}
+		b.Settle(t, receipts)
+		b.AllDelivered(t)
+		defer shop.Receiver.AssertOnce(t)
 	}
-	p.awaitQuiet(t, js)
-	before := p.dump(t)
+	awaitQuiet(t, p, js)
+	before := dump(t, p)
 	for _, table := range []string{"sales.sales", "commissions.commissions", "goals.reached", "webhooks.deliveries"} {
 		if len(before[table]) == 0 {
 			t.Errorf("%s is empty: the comparison would tell nothing", table)
@@ -55,10 +56,10 @@ func TestTheWholeStreamAgainInAnyOrderChangesNothing(t *testing.T) {
 			t.Errorf("no %s was delivered again", subject)
 		}
 	}
-	p.awaitQuiet(t, js)
-	after := p.dump(t)
+	awaitQuiet(t, p, js)
+	after := dump(t, p)
 	for table, rows := range before {
-		sameRows(t, table, rows, after[table])
+		stage.SameRows(t, table, rows, after[table])
 	}
 	if len(before) != len(after) {
 		t.Errorf("there were %d tables, there are %d", len(before), len(after))
@@ -66,9 +67,9 @@ func TestTheWholeStreamAgainInAnyOrderChangesNothing(t *testing.T) {
 }
 
 // connect is a client of the platform's NATS beside the services.
-func connect(t testing.TB, p *platform) jetstream.JetStream {
+func connect(t testing.TB, p *stage.Platform) jetstream.JetStream {
 	t.Helper()
-	conn, err := nats.Connect(p.nats.URL())
+	conn, err := nats.Connect(p.NATS.URL())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +96,7 @@ func everyMessage(t testing.TB, js jetstream.JetStream) (all []*nats.Msg) {
 			t.Fatal(err)
 		}
 		for range stream.CachedInfo().State.Msgs {
-			m, err := reader.Next(jetstream.FetchMaxWait(soon))
+			m, err := reader.Next(jetstream.FetchMaxWait(stage.Soon))
 			if err != nil {
 				t.Fatalf("read %s: %v", name, err)
 			}
@@ -107,17 +108,17 @@ func everyMessage(t testing.TB, js jetstream.JetStream) (all []*nats.Msg) {
 
 // awaitQuiet waits until every event is published and no durable consumer has anything
 // left to do. What a consumer makes of its last message is published before that is so.
-func (p *platform) awaitQuiet(t testing.TB, js jetstream.JetStream) {
+func awaitQuiet(t testing.TB, p *stage.Platform, js jetstream.JetStream) {
 	t.Helper()
-	testkit.Eventually(t, patience, "every event is published and handled", func() bool {
-		return allHandled(t, js) && p.allPublished(t) && allHandled(t, js)
+	testkit.Eventually(t, stage.Patience, "every event is published and handled", func() bool {
+		return allHandled(t, js) && allPublished(t, p) && allHandled(t, js)
 	})
 }
 
-func (p *platform) allPublished(t testing.TB) bool {
+func allPublished(t testing.TB, p *stage.Platform) bool {
 	t.Helper()
 	for _, owner := range []string{"sales", "commissions", "goals"} {
-		if p.query(t, owner, "select count(*)::text from outbox_pending")[0] != "0" {
+		if p.Query(t, owner, "select count(*)::text from outbox_pending")[0] != "0" {
 			return false
 		}
 	}
@@ -150,15 +151,15 @@ func allHandled(t testing.TB, js jetstream.JetStream) bool {
 }
 
 // dump is every row of every table of every service, but for the notes of what has
-// been handled, and of the condition of the streams.
-func (p *platform) dump(t testing.TB) map[string][]string {
+// been handled, of the condition of the streams, and of the windows that were told.
+func dump(t testing.TB, p *stage.Platform) map[string][]string {
 	t.Helper()
 	tables := map[string][]string{}
-	for _, service := range services {
-		for _, table := range p.query(t, service, `
+	for _, service := range stage.Services {
+		for _, table := range p.Query(t, service, `
 			select relname::text from pg_class where relnamespace = 'public'::regnamespace
-			and relkind in ('r', 'p') and not relispartition and relname not in ('receipts', 'outbox_stream', 'outbox_drained')`) {
-			rows := p.query(t, service, fmt.Sprintf("select t::text from %q t", table))
+			and relkind in ('r', 'p') and not relispartition and relname not in ('receipts', 'outbox_stream', 'outbox_drained', 'outbox_uncounted', 'outbox_windows', 'windows')`) {
+			rows := p.Query(t, service, fmt.Sprintf("select t::text from %q t where t::text not like '%%,window.%%'", table))
 			tables[service+"."+table] = slices.Sorted(slices.Values(rows))
 		}
 	}

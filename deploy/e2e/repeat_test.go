@@ -6,6 +6,8 @@ import (
 	"os"
 	"sync"
 	"testing"
+
+	"partilha.dev/deploy/e2e/stage"
 )
 
 // refsAtOnce is how many references are reported by many callers at once: 200 where
@@ -24,35 +26,35 @@ func refsAtOnce() int {
 func TestOfManyCallsAtOnceWithOneReferenceExactlyOneRecordsTheSale(t *testing.T) {
 	t.Parallel()
 	const calls = 64
-	p := startPlatform(t)
-	shop := openShop(t, p)
-	receipts := map[string]receipt{}
+	p := stage.StartPlatform(t)
+	shop := stage.OpenShop(t, p)
+	receipts := map[string]stage.Receipt{}
 	for i := range refsAtOnce() {
 		ref := fmt.Sprintf("order-%d", i)
-		answers := make([]answer, calls)
+		answers := make([]stage.Answer, calls)
 		errs := make([]error, calls)
 		start := make(chan struct{})
 		var callers sync.WaitGroup
 		for n := range calls {
 			callers.Go(func() {
 				<-start
-				answers[n], errs[n] = shop.try("POST", "/api/v1/sales", shop.report(ref))
+				answers[n], errs[n] = shop.Try("POST", "/api/v1/sales", shop.Report(ref))
 			})
 		}
 		close(start)
 		callers.Wait()
 
-		statuses, results := map[int]int{}, map[receipt]int{}
+		statuses, results := map[int]int{}, map[stage.Receipt]int{}
 		for n, got := range answers {
 			if errs[n] != nil {
 				t.Fatal(errs[n])
 			}
-			statuses[got.status]++
-			var r receipt
-			if err := json.Unmarshal(got.body, &r); err != nil {
+			statuses[got.Status]++
+			var r stage.Receipt
+			if err := json.Unmarshal(got.Body, &r); err != nil {
 				t.Fatalf("read %s: %v", got, err)
 			}
-			if r.Idempotent != (got.status == 200) {
+			if r.Idempotent != (got.Status == 200) {
 				t.Errorf("%s", got)
 			}
 			r.Idempotent = false
@@ -63,10 +65,10 @@ func TestOfManyCallsAtOnceWithOneReferenceExactlyOneRecordsTheSale(t *testing.T)
 			t.Errorf("%d calls at once with %s were answered %v with %d results", calls, ref, statuses, len(results))
 		}
 	}
-	b := books{p, shop}
-	b.settle(t, receipts)
-	b.allDelivered(t)
-	if told := len(shop.receiver.of("commission.available")); told != len(receipts) {
+	b := stage.Books{Platform: p, Shop: shop}
+	b.Settle(t, receipts)
+	b.AllDelivered(t)
+	if told := len(shop.Receiver.Of("commission.available")); told != len(receipts) {
 		t.Errorf("%d webhooks tell of %d commissions", told, len(receipts))
 	}
 }

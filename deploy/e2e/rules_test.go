@@ -15,6 +15,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"partilha.dev/deploy/e2e/stage"
 )
 
 const projectPath = "partilha.dev/"
@@ -86,7 +88,7 @@ func everyPackage(t *testing.T) []listed {
 
 func TestServicesNeverImportEachOther(t *testing.T) {
 	for _, p := range everyPackage(t) {
-		for _, service := range services {
+		for _, service := range stage.Services {
 			if !p.under("services/" + service) {
 				continue
 			}
@@ -209,7 +211,7 @@ func TestNothingIsLeftToDo(t *testing.T) {
 }
 
 func TestWhatOnlyTestsNeedNeverReachesAService(t *testing.T) {
-	for _, service := range services {
+	for _, service := range stage.Services {
 		content, err := os.ReadFile(filepath.Join(root, "services", service, "go.mod"))
 		if err != nil {
 			t.Fatal(err)

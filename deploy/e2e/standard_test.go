@@ -11,6 +11,8 @@ import (
 	standard "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
 	"partilha.dev/pkg/webhook"
+
+	"partilha.dev/deploy/e2e/stage"
 )
 
 // standardSecret is a secret as the libraries of Standard Webhooks take it: in standard
@@ -21,9 +23,9 @@ var standardSecret = strings.NewReplacer("-", "+", "_", "/")
 // rotation: both secrets verify during its overlap, by the library and by our own package.
 func TestTheLibraryOfStandardWebhooksBelievesWhatIsSentToWhoAsksForIt(t *testing.T) {
 	t.Parallel()
-	p := startPlatform(t)
-	tenant := newTenant(t, p)
-	tenant.awaitKey(t)
+	p := stage.StartPlatform(t)
+	tenant := stage.NewTenant(t, p)
+	tenant.AwaitKey(t)
 	type request struct {
 		header http.Header
 		body   []byte
@@ -40,7 +42,7 @@ func TestTheLibraryOfStandardWebhooksBelievesWhatIsSentToWhoAsksForIt(t *testing
 		select {
 		case r := <-arrived:
 			return r
-		case <-time.After(soon):
+		case <-time.After(stage.Soon):
 			t.Fatal("no webhook comes")
 			return request{}
 		}
@@ -55,14 +57,14 @@ func TestTheLibraryOfStandardWebhooksBelievesWhatIsSentToWhoAsksForIt(t *testing
 		return library.Verify(r.body, r.header) == nil, webhook.Verify(secret, r.body, r.header) == nil
 	}
 
-	endpoint := tenant.must(t, 201, "POST", "/api/v1/webhook-endpoints", object{"url": receiver.URL, "events": []string{"*"}, "standard_webhooks": true})
-	first, address := endpoint.text("secret"), "/api/v1/webhook-endpoints/"+endpoint.text("endpoint_id")
-	tenant.must(t, 200, "POST", address+"/test", object{})
+	endpoint := tenant.Must(t, 201, "POST", "/api/v1/webhook-endpoints", stage.Object{"url": receiver.URL, "events": []string{"*"}, "standard_webhooks": true})
+	first, address := endpoint.Text("secret"), "/api/v1/webhook-endpoints/"+endpoint.Text("endpoint_id")
+	tenant.Must(t, 200, "POST", address+"/test", stage.Object{})
 	tested := next()
-	tenant.must(t, 201, "POST", "/api/v1/partners", object{"name": "Ana", "referral_code": referralCode})
+	tenant.Must(t, 201, "POST", "/api/v1/partners", stage.Object{"name": "Ana", "referral_code": stage.ReferralCode})
 	told := next()
-	second := tenant.must(t, 200, "POST", address+"/rotate-secret", object{}).text("secret")
-	tenant.must(t, 201, "POST", "/api/v1/partners", object{"name": "Bia", "referral_code": "bia"})
+	second := tenant.Must(t, 200, "POST", address+"/rotate-secret", stage.Object{}).Text("secret")
+	tenant.Must(t, 201, "POST", "/api/v1/partners", stage.Object{"name": "Bia", "referral_code": "bia"})
 	rotated := next()
 	changed := request{rotated.header, append([]byte(" "), rotated.body...)}
 

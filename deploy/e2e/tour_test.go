@@ -10,15 +10,17 @@ import (
 	"strings"
 	"testing"
 
+	"partilha.dev/deploy/e2e/stage"
 	"partilha.dev/deploy/local/stack"
 	"partilha.dev/pkg/testkit"
+	salesservice "partilha.dev/services/sales"
 )
 
 // onePort is Partilha as the local stack runs it: one process at one address.
 type onePort struct{ *stack.Stack }
 
-func (o onePort) baseFor(string) string { return o.URL }
-func (o onePort) operatorToken() string { return o.AdminToken }
+func (o onePort) BaseFor(string) string { return o.URL }
+func (o onePort) OperatorToken() string { return o.AdminToken }
 
 func startStack(t *testing.T) onePort {
 	t.Helper()
@@ -35,7 +37,7 @@ func startStack(t *testing.T) onePort {
 		t.Fatal(err)
 	}
 	s, err := stack.Start(t.Context(), stack.Options{
-		Addr: "127.0.0.1:0", DataDir: folder, AdminToken: adminToken,
+		Addr: "127.0.0.1:0", DataDir: folder, Sales: salesservice.Config{AdminToken: stage.AdminToken},
 		PostgresSettings: map[string]string{"fsync": "off"},
 	})
 	if err != nil {
@@ -51,47 +53,47 @@ func startStack(t *testing.T) onePort {
 
 func TestOneSaleGoesAllTheWay(t *testing.T) {
 	t.Parallel()
-	t.Run("through four processes", func(t *testing.T) { goAllTheWay(t, startPlatform(t)) })
+	t.Run("through four processes", func(t *testing.T) { goAllTheWay(t, stage.StartPlatform(t)) })
 	t.Run("through one process", func(t *testing.T) { goAllTheWay(t, startStack(t)) })
 }
 
-func goAllTheWay(t *testing.T, s system) {
-	shop := openShop(t, s)
-	sold := shop.sell(t, "order-1")
+func goAllTheWay(t *testing.T, s stage.System) {
+	shop := stage.OpenShop(t, s)
+	sold := shop.Sell(t, "order-1")
 	if sold.CommissionAmount != "5.03" || sold.Idempotent {
 		t.Errorf("100.50 at 5%% is answered %+v, want a commission of 5.03", sold)
 	}
 
-	commission := answer{}
-	testkit.Eventually(t, soon, "the commission can be read", func() bool {
-		commission = shop.call(t, "GET", "/api/v1/commissions/"+sold.CommissionID, nil)
-		return commission.status == 200
+	commission := stage.Answer{}
+	testkit.Eventually(t, stage.Soon, "the commission can be read", func() bool {
+		commission = shop.Call(t, "GET", "/api/v1/commissions/"+sold.CommissionID, nil)
+		return commission.Status == 200
 	})
 	var told struct {
-		receipt
+		stage.Receipt
 		SourceSaleID string      `json:"source_sale_id"`
 		PartnerID    string      `json:"partner_id"`
 		Base         json.Number `json:"base_amount_brl"`
 	}
-	commission.into(t, &told)
+	commission.Into(t, &told)
 	if told.CommissionID != sold.CommissionID || told.CommissionAmount != sold.CommissionAmount ||
 		told.SourceSaleID != sold.SaleID || told.PartnerID != shop.PartnerID || told.Base != "100.50" {
-		t.Errorf("the sale answered %+v, its commission is %s", sold, commission.body)
+		t.Errorf("the sale answered %+v, its commission is %s", sold, commission.Body)
 	}
 
-	testkit.Eventually(t, soon, "the goal counts the sale", func() bool { return shop.progress(t) == 1 })
+	testkit.Eventually(t, stage.Soon, "the goal counts the sale", func() bool { return shop.Progress(t) == 1 })
 
-	testkit.Eventually(t, soon, "the webhook comes", func() bool { return len(shop.receiver.of("commission.available")) == 1 })
-	heard := shop.receiver.of("commission.available")[0]
+	testkit.Eventually(t, stage.Soon, "the webhook comes", func() bool { return len(shop.Receiver.Of("commission.available")) == 1 })
+	heard := shop.Receiver.Of("commission.available")[0]
 	for member, want := range map[string]string{
 		"commission_id": sold.CommissionID, "partner_id": shop.PartnerID, "source_sale_id": sold.SaleID,
 	} {
-		if got := strings.Trim(string(heard.data[member]), `"`); got != want {
+		if got := strings.Trim(string(heard.Data[member]), `"`); got != want {
 			t.Errorf("the webhook's %s is %s, want %s", member, got, want)
 		}
 	}
-	if amount := string(heard.data["amount_brl"]); amount != "5.03" || heard.tenant != shop.TenantID {
-		t.Errorf("the webhook says %s", heard.body)
+	if amount := string(heard.Data["amount_brl"]); amount != "5.03" || heard.Tenant != shop.TenantID {
+		t.Errorf("the webhook says %s", heard.Body)
 	}
 	var delivery struct {
 		Data []struct {
@@ -99,8 +101,8 @@ func goAllTheWay(t *testing.T, s system) {
 			Status  string
 		}
 	}
-	testkit.Eventually(t, soon, "the delivery is recorded", func() bool {
-		shop.must(t, 200, "GET", "/api/v1/webhook-deliveries?endpoint_id="+shop.EndpointID, nil).into(t, &delivery)
+	testkit.Eventually(t, stage.Soon, "the delivery is recorded", func() bool {
+		shop.Must(t, 200, "GET", "/api/v1/webhook-deliveries?endpoint_id="+shop.EndpointID, nil).Into(t, &delivery)
 		delivered := 0
 		for _, d := range delivery.Data {
 			if d.Status == "delivered" {
@@ -109,7 +111,7 @@ func goAllTheWay(t *testing.T, s system) {
 		}
 		return delivered == 2 // of the sale and of its commission
 	})
-	shop.receiver.assertOnce(t)
+	shop.Receiver.AssertOnce(t)
 }
 
 // visit is one call of the tour. A {name} in it stands for the text of that name in the
@@ -189,7 +191,7 @@ var tour = []visit{
 
 func TestFourProcessesAnswerAsOneProcessDoes(t *testing.T) {
 	t.Parallel()
-	apart := travel(t, startPlatform(t))
+	apart := travel(t, stage.StartPlatform(t))
 	together := travel(t, startStack(t))
 	for i, seen := range apart {
 		if i < len(together) && seen != together[i] {
@@ -203,34 +205,34 @@ func TestFourProcessesAnswerAsOneProcessDoes(t *testing.T) {
 
 // travel takes the tour and returns every answer and every webhook as a text, in which
 // nothing is left that differs by chance.
-func travel(t *testing.T, s system) (seen []string) {
+func travel(t *testing.T, s stage.System) (seen []string) {
 	t.Helper()
-	r := newReceiver(t)
+	r := stage.NewReceiver(t)
 	known := map[string]string{"receiver": r.URL}
 	plain := &plainer{receiver: r.URL}
 	for _, v := range tour {
 		got := v.call(t, s, known)
 		var members map[string]json.RawMessage
-		if json.Unmarshal(got.body, &members) == nil {
+		if json.Unmarshal(got.Body, &members) == nil {
 			for name := range members {
-				if text := got.text(name); text != "" {
+				if text := got.Text(name); text != "" {
 					known[name] = text
 				}
 			}
 		}
-		r.trust(known["secret"])
-		seen = append(seen, plain.text(fmt.Sprintf("%s %s %s: %d %s\n%s", v.as, v.method, v.path, got.status, headersOf(got), got.body)))
+		r.Trust(known["secret"])
+		seen = append(seen, plain.text(fmt.Sprintf("%s %s %s: %d %s\n%s", v.as, v.method, v.path, got.Status, headersOf(got), got.Body)))
 	}
 	for _, event := range []string{"commission.available", "conversion.recorded"} {
-		for _, w := range r.of(event) {
-			seen = append(seen, plain.text(string(w.body)))
+		for _, w := range r.Of(event) {
+			seen = append(seen, plain.text(string(w.Body)))
 		}
 	}
-	r.assertOnce(t)
+	r.AssertOnce(t)
 	return seen
 }
 
-func (v visit) call(t *testing.T, s system, known map[string]string) (got answer) {
+func (v visit) call(t *testing.T, s stage.System, known map[string]string) (got stage.Answer) {
 	t.Helper()
 	fill := func(text string) string {
 		for name, value := range known {
@@ -238,7 +240,7 @@ func (v visit) call(t *testing.T, s system, known map[string]string) (got answer
 		}
 		return text
 	}
-	who := caller{s, map[string]string{"operator": s.operatorToken(), "tenant": known["api_key"]}[v.as]}
+	who := stage.Caller{System: s, Token: map[string]string{"operator": s.OperatorToken(), "tenant": known["api_key"]}[v.as]}
 	var headers []string
 	if name, value, ok := strings.Cut(v.header, ": "); ok {
 		headers = []string{name, value}
@@ -248,17 +250,17 @@ func (v visit) call(t *testing.T, s system, known map[string]string) (got answer
 		body = fill(v.body)
 	}
 	until := regexp.MustCompile(v.until)
-	testkit.Eventually(t, soon, v.method+" "+v.path+" answers "+v.until, func() bool {
-		got = who.call(t, v.method, fill(v.path), body, headers...)
-		return until.Match(got.body)
+	testkit.Eventually(t, stage.Soon, v.method+" "+v.path+" answers "+v.until, func() bool {
+		got = who.Call(t, v.method, fill(v.path), body, headers...)
+		return until.Match(got.Body)
 	})
 	return got
 }
 
-func headersOf(a answer) string {
+func headersOf(a stage.Answer) string {
 	shown := map[string]string{}
 	for _, name := range []string{"Content-Type", "WWW-Authenticate", "Allow", "Idempotency-Mismatch", "Retry-After"} {
-		if value := a.header.Get(name); value != "" {
+		if value := a.Header.Get(name); value != "" {
 			shown[name] = value
 		}
 	}

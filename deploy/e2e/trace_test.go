@@ -14,6 +14,7 @@ import (
 	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	"google.golang.org/protobuf/proto"
 
+	"partilha.dev/deploy/e2e/stage"
 	"partilha.dev/pkg/testkit"
 )
 
@@ -34,10 +35,10 @@ func TestATraceGoesFromThePostToTheWebhook(t *testing.T) {
 			if row.export {
 				env = []string{"OTEL_EXPORTER_OTLP_ENDPOINT=" + spans.url, "OTEL_BSP_SCHEDULE_DELAY=50"}
 			}
-			p := startPlatform(t, env...)
-			shop := openShop(t, p)
-			sold := shop.sell(t, "order-1", "traceparent", "00-"+traceID+"-00f067aa0ba902b7-01")
-			books{p, shop}.settle(t, map[string]receipt{"order-1": sold})
+			p := stage.StartPlatform(t, env...)
+			shop := stage.OpenShop(t, p)
+			sold := shop.Sell(t, "order-1", "traceparent", "00-"+traceID+"-00f067aa0ba902b7-01")
+			stage.Books{Platform: p, Shop: shop}.Settle(t, map[string]stage.Receipt{"order-1": sold})
 
 			for _, place := range []struct{ service, query string }{
 				{"sales", "select traceparent from outbox where tenant_id = $1 and name = 'sale.recorded'"},
@@ -45,19 +46,19 @@ func TestATraceGoesFromThePostToTheWebhook(t *testing.T) {
 				{"webhooks", "select traceparent from events where tenant_id = $1 and name = 'sale.recorded'"},
 				{"webhooks", "select traceparent from events where tenant_id = $1 and name = 'commission.available'"},
 			} {
-				kept := p.query(t, place.service, place.query, shop.TenantID)
+				kept := p.Query(t, place.service, place.query, shop.TenantID)
 				if len(kept) != 1 || !strings.HasPrefix(kept[0], "00-"+traceID+"-") {
 					t.Errorf("%s: %q in %s", place.query, kept, place.service)
 				}
 			}
-			for _, w := range shop.receiver.of("commission.available") {
-				if parent := w.header.Get("traceparent"); parent != "" {
+			for _, w := range shop.Receiver.Of("commission.available") {
+				if parent := w.Header.Get("traceparent"); parent != "" {
 					t.Errorf("a webhook carries the traceparent %q", parent)
 				}
 			}
 			if row.export {
-				testkit.Eventually(t, soon, "every service has told spans of the trace", func() bool {
-					return slices.Equal(spans.tellers(traceID), slices.Sorted(slices.Values(services)))
+				testkit.Eventually(t, stage.Soon, "every service has told spans of the trace", func() bool {
+					return slices.Equal(spans.tellers(traceID), slices.Sorted(slices.Values(stage.Services)))
 				})
 			}
 		})

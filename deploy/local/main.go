@@ -12,26 +12,37 @@ import (
 	"path/filepath"
 	"syscall"
 
-	"github.com/caarlos0/env/v11"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
 	"partilha.dev/deploy/local/demo"
 	"partilha.dev/deploy/local/stack"
 	"partilha.dev/pkg/service"
+	"partilha.dev/services/commissions"
+	"partilha.dev/services/goals"
+	"partilha.dev/services/sales"
+	"partilha.dev/services/webhooks"
 )
 
 // config is what the environment may say.
 type config struct {
-	Addr        string `env:"ADDR" envDefault:"127.0.0.1:8080"`
-	DataDir     string `env:"DATA_DIR" envDefault:"./.local"`
-	AdminToken  string `env:"ADMIN_TOKEN"`
-	DatabaseURL string `env:"DATABASE_URL"`
-	NATSURL     string `env:"NATS_URL"`
-	Demo        string `env:"DEMO" envDefault:"on"` // off: no demo; exit: stop after the demo
-	LogLevel    string `env:"LOG_LEVEL" envDefault:"info"`
+	service.Address
+	DataDir     string `env:"DATA_DIR" envDefault:"./.local" allow:"text"`               // the folder of everything that lasts
+	DatabaseURL string `env:"DATABASE_URL" allow:"PostgreSQL URL" secret:"true"`         // a server to use instead of a private one
+	NATSURL     string `env:"NATS_URL" allow:"NATS URLs" secret:"true"`                  // a server to use instead of the embedded one
+	Demo        string `env:"DEMO" envDefault:"on" allow:"on|off|exit"`                  // off: no demo tenant and no demo sale; exit: stop after the demo
+	LogLevel    string `env:"LOG_LEVEL" envDefault:"info" allow:"debug|info|warn|error"` // of the JSON lines in DATA_DIR/partilha.log
 	service.Limits
+	service.Libraries
+
+	Sales       sales.Config
+	Commissions commissions.Config `required:"false"` // a secret that is not given is made once and kept
+	Goals       goals.Config
+	Webhooks    webhooks.Config `required:"false"`
 }
+
+// Check refuses what does not go together.
+func (c *config) Check() error { return c.Webhooks.Check() }
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -44,10 +55,7 @@ func main() {
 
 func run(ctx context.Context, out io.Writer) (err error) {
 	var c config
-	if err := env.Parse(&c); err != nil {
-		return err
-	}
-	if err := c.Limits.Check(); err != nil {
+	if err := service.ReadEnvironment(&c); err != nil {
 		return err
 	}
 	if c.DataDir, err = filepath.Abs(c.DataDir); err != nil {
@@ -59,17 +67,21 @@ func run(ctx context.Context, out io.Writer) (err error) {
 		return err
 	}
 	defer closeLog()
+	service.WarnOfUnknown(log, c)
 	receiver := demo.NewReceiver()
 	s, err := stack.Start(ctx, stack.Options{
-		Addr: c.Addr, DataDir: c.DataDir, AdminToken: c.AdminToken, DatabaseURL: c.DatabaseURL, NATSURL: c.NATSURL,
-		Limits: c.Limits, Log: log, Extra: receiver, Progress: out,
+		Addr: c.Addr, DataDir: c.DataDir, DatabaseURL: c.DatabaseURL, NATSURL: c.NATSURL, Limits: c.Limits,
+		Sales: c.Sales, Commissions: c.Commissions, Goals: c.Goals, Webhooks: c.Webhooks,
+		Log: log, Extra: receiver, Progress: out,
 	})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Stop()) }()
 	fmt.Fprintf(out, "Partilha answers at %s (data and logs in %s)\n", s.URL, c.DataDir)
-	fmt.Fprintln(out, "Webhooks may go to http and any port on this machine, and otherwise only to public https addresses.")
+	if !c.Webhooks.AllowHTTP && c.Webhooks.AllowNets == "" && c.Webhooks.Ports == "" {
+		fmt.Fprintln(out, "Webhooks may go to http and any port on this machine, and otherwise only to public https addresses.")
+	}
 
 	var tenant *demo.Tenant
 	if c.Demo != "off" {

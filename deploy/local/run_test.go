@@ -238,7 +238,7 @@ func TestWhatCannotWorkIsToldInOneSentence(t *testing.T) {
 		says      string
 	}{
 		"the port is in use":             {[]string{"ADDR=" + taken.Addr().String(), folder()}, `^partilha: cannot listen on ADDR \S+: address already in use$`},
-		"the address is none":            {[]string{"ADDR=nowhere", folder()}, `^partilha: cannot listen on ADDR nowhere: .*missing port`},
+		"the address is none":            {[]string{"ADDR=nowhere", folder()}, `^partilha: ADDR "nowhere" is not an address`},
 		"the data folder is a file":      {[]string{"ADDR=127.0.0.1:0", "DATA_DIR=" + file}, `^partilha: .*DATA_DIR.*not a directory$`},
 		"DATABASE_URL is no URL":         {[]string{"ADDR=127.0.0.1:0", folder(), "DATABASE_URL=nonsense"}, `^partilha: DATABASE_URL is not of the form postgres://`},
 		"nobody answers at DATABASE_URL": {[]string{"ADDR=127.0.0.1:0", folder(), "DATABASE_URL=postgres://u:secret@127.0.0.1:1/x"}, `^partilha: cannot reach PostgreSQL at DATABASE_URL \(host 127.0.0.1:1\): connection refused$`},

@@ -55,6 +55,7 @@ func NewCopy(ctx context.Context, pool *pgxpool.Pool, b *bus.Bus, log *zap.Logge
 		pool: pool, bus: b, log: log, now: now, heard: now(),
 		keys: map[string]Key{}, unsaved: map[string]Key{}, learnt: make(chan struct{}, 1),
 	}
+	noteHeard(c.heard)
 	return c, c.load(ctx)
 }
 
@@ -202,6 +203,7 @@ func (c *Copy) hear() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.heard = c.now()
+	noteHeard(c.heard)
 }
 
 // endWatch stops a watcher, which blocks on updates that nobody takes.

@@ -36,12 +36,16 @@ type Config struct {
 // Connect returns at once, whether the server can be reached or not. The error is
 // about the configuration only.
 func Connect(config Config, log *zap.Logger) (*Bus, error) {
+	there := connected.WithLabelValues(config.Name)
+	there.Set(0)
 	conn, err := nats.Connect(config.URL,
 		nats.Name(config.Name), nats.CustomInboxPrefix(inboxOf(config.Name)),
 		nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1), nats.ReconnectWait(250*time.Millisecond),
 		nats.ReconnectBufSize(-1), // nothing is published into the void: the outbox is the buffer
 		nats.PingInterval(10*time.Second), nats.MaxPingsOutstanding(2),
+		nats.ConnectHandler(func(*nats.Conn) { there.Set(1) }),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
+			there.Set(0)
 			if err != nil { // nil: we have closed it ourselves
 				log.Warn("nats is away", zap.Error(err))
 			}
@@ -49,7 +53,10 @@ func Connect(config Config, log *zap.Logger) (*Bus, error) {
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
 			log.Error("nats refuses something", zap.Error(err)) // as what the user has no permission for
 		}),
-		nats.ReconnectHandler(func(*nats.Conn) { log.Info("nats is back") }),
+		nats.ReconnectHandler(func(*nats.Conn) {
+			there.Set(1)
+			log.Info("nats is back")
+		}),
 	)
 	if err != nil {
 		return nil, fmt.Errorf("connect to NATS: %w", err)

@@ -2,9 +2,12 @@ package bus
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
 	"partilha.dev/pkg/event"
@@ -20,6 +23,8 @@ type Consumer struct {
 	Name   string
 	Events []string
 	handle func(ctx context.Context, tx *postgres.Tx, events []event.Sealed) error
+
+	counted string // the query of CountedBy; "": its receipts are counted
 }
 
 // On makes a consumer of one kind of event.
@@ -78,7 +83,27 @@ func (b *Bus) Run(ctx context.Context, pool *pgxpool.Pool, consumer Consumer) er
 	return b.newRunner(pool, consumer, usualTempo).run(ctx)
 }
 
+// Waiting tells how many events of the stream the consumer has still to handle: those
+// that it was not given and those that come again. It is an error while the server is
+// away, or before the consumer has run on it for the first time.
+func (b *Bus) Waiting(ctx context.Context, consumer Consumer) (events int64, err error) {
+	if !b.Connected() {
+		return 0, errAway
+	}
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	durable, err := b.js.Consumer(ctx, streamOf(consumer.Events[0]).Name, consumer.Name)
+	if err != nil {
+		return 0, fmt.Errorf("ask for what waits for %s: %w", consumer.Name, err)
+	}
+	info := durable.CachedInfo()
+	return int64(info.NumPending) + int64(info.NumAckPending), nil
+}
+
 func (b *Bus) newRunner(pool *pgxpool.Pool, consumer Consumer, tempo tempo) *runner {
+	for _, count := range []*prometheus.CounterVec{handled, retried, parked} {
+		count.WithLabelValues(consumer.Name) // what happens first shows as a rise from 0
+	}
 	return &runner{
 		bus: b, pool: pool, consumer: consumer, stream: streamOf(consumer.Events[0]), tempo: tempo,
 		log: b.log.With(zap.String("consumer", consumer.Name)),

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+	"go.uber.org/zap"
 
 	"partilha.dev/pkg/event"
 )
@@ -17,6 +18,11 @@ func (c Consumer) Apply(ctx context.Context, pool *pgxpool.Pool, events ...event
 // RunHastily is Run with less patience than a service has.
 func (b *Bus) RunHastily(ctx context.Context, pool *pgxpool.Pool, consumer Consumer, ackWait, stalledAfter time.Duration) error {
 	return b.newRunner(pool, consumer, tempo{ackWait: ackWait, watchEvery: stalledAfter / 4, stalledAfter: stalledAfter}).run(ctx)
+}
+
+// CheckHastily is CheckRegularly with less patience than a service has.
+func CheckHastily(ctx context.Context, pool *pgxpool.Pool, consumers []Consumer, log *zap.Logger, grace time.Duration) error {
+	return checkRegularly(ctx, pool, consumers, log, checkTempo{every: 50 * time.Millisecond, grace: grace})
 }
 
 // InboxOf is the prefix of the inboxes of a client of that name.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"partilha.dev/pkg/event"
@@ -34,14 +35,14 @@ type Parked struct {
 var ErrNotParked = errors.New("no such event is parked")
 
 const parkStatement = `
-insert into parked_events (consumer, event_id, name, tenant_id, body, traceparent, reason)
-values ($1, $2, $3, $4, $5, $6, $7)
+insert into parked_events (consumer, event_id, name, tenant_id, body, traceparent, reason, created_at)
+values ($1, $2, $3, $4, $5, $6, $7, $8)
 on conflict (consumer, event_id) do update
-set reason = excluded.reason, times = parked_events.times + 1, parked_at = now()`
+set body = case when parked_events.dropped_at is null then parked_events.body else excluded.body end, reason = excluded.reason, times = parked_events.times + 1, parked_at = now(), dropped_at = null`
 
 func park(ctx context.Context, pool *pgxpool.Pool, consumer string, e event.Sealed, reason error) error {
 	_, err := pool.Exec(ctx, parkStatement, consumer, [16]byte(e.ID), storable(e.Name), e.TenantID, e.Body,
-		storable(e.Traceparent), storable(reason.Error()))
+		storable(e.Traceparent), storable(reason.Error()), pgtype.Timestamptz{Time: e.CreatedAt, Valid: !e.CreatedAt.IsZero()})
 	if err != nil {
 		return fmt.Errorf("park event %s: %w", e.ID, postgres.Explain(err))
 	}
@@ -56,14 +57,14 @@ func storable(text string) string {
 
 const parkedColumns = `consumer, event_id, name, tenant_id, body, traceparent, reason, times, parked_at`
 
-const listParkedQuery = `select ` + parkedColumns + ` from parked_events order by parked_at desc, event_id limit $1`
+const listParkedQuery = `select ` + parkedColumns + ` from parked_events where dropped_at is null order by parked_at desc, event_id limit $1`
 
 // ListParked returns the newest parked events, at most limit.
 func ListParked(ctx context.Context, pool *pgxpool.Pool, limit int) ([]Parked, error) {
 	return readParked(ctx, pool, listParkedQuery, limit)
 }
 
-const showParkedQuery = `select ` + parkedColumns + ` from parked_events where event_id = $1 order by consumer`
+const showParkedQuery = `select ` + parkedColumns + ` from parked_events where event_id = $1 and dropped_at is null order by consumer`
 
 // ShowParked returns the event as each consumer parked it, or ErrNotParked.
 func ShowParked(ctx context.Context, pool *pgxpool.Pool, id event.ID) ([]Parked, error) {
@@ -102,17 +103,17 @@ func RetryParked(ctx context.Context, pool *pgxpool.Pool, consumers []Consumer, 
 	return nil
 }
 
-// DropParked forgets the event for good: what it told will be missing. It returns
-// ErrNotParked where there is none.
+const dropParkedStatement = `update parked_events set dropped_at = now(), body = '' where event_id = $1 and dropped_at is null`
+
+// DropParked forgets the event for good: what it told will be missing, and is known to be
+// missing. It returns ErrNotParked where there is none.
 func DropParked(ctx context.Context, pool *pgxpool.Pool, id event.ID) error {
-	found, err := ShowParked(ctx, pool, id)
+	tag, err := pool.Exec(ctx, dropParkedStatement, [16]byte(id))
 	if err != nil {
-		return err
+		return fmt.Errorf("drop parked event %s: %w", id, postgres.Explain(err))
 	}
-	for _, p := range found {
-		if err := forgetParked(ctx, pool, p.Consumer, id); err != nil {
-			return err
-		}
+	if tag.RowsAffected() == 0 {
+		return ErrNotParked
 	}
 	return nil
 }

@@ -35,8 +35,9 @@ on conflict do nothing
 returning event_id`
 
 // claim records that consumer handles these events and returns those that it had
-// not handled before, each once. The receipts count only if tx commits.
-func claim(ctx context.Context, tx pgx.Tx, consumer string, events []event.Sealed) ([]event.Sealed, error) {
+// not handled before, each once. The receipts count only if tx commits; so do those that
+// were there already, since what they stand for is acknowledged then.
+func claim(ctx context.Context, tx *postgres.Tx, consumer string, events []event.Sealed) ([]event.Sealed, error) {
 	days := make([]time.Time, len(events))
 	ids := make([][16]byte, len(events))
 	for i, e := range events {
@@ -60,6 +61,9 @@ func claim(ctx context.Context, tx pgx.Tx, consumer string, events []event.Seale
 			fresh = append(fresh, e)
 			delete(mine, e.ID)
 		}
+	}
+	if len(fresh) < len(events) {
+		tx.Vouch()
 	}
 	return fresh, nil
 }

@@ -41,14 +41,20 @@ type runner struct {
 }
 
 func (r *runner) run(ctx context.Context) error {
+	waits := false // for the owner of the stream, which may start later
 	for ctx.Err() == nil {
 		err := r.consume(ctx)
 		if ctx.Err() != nil {
 			break
 		}
-		if r.bus.Connected() {
+		missing := errors.Is(err, jetstream.ErrStreamNotFound)
+		switch {
+		case missing && !waits:
+			r.log.Info("consumer waits until its stream is made", zap.String("stream", r.stream.Name))
+		case !missing && r.bus.Connected():
 			r.log.Warn("consumer starts again", zap.Error(err))
 		}
+		waits = missing
 		pause(ctx, 250*time.Millisecond)
 	}
 	return nil
@@ -129,7 +135,7 @@ func (r *runner) durable(ctx context.Context) (jetstream.Consumer, error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	return r.bus.js.CreateOrUpdateConsumer(ctx, r.stream.Name, jetstream.ConsumerConfig{
-		Durable: r.consumer.Name, FilterSubjects: r.consumer.Events,
+		Durable: r.consumer.Name, FilterSubjects: r.consumer.hears(r.stream),
 		DeliverPolicy: jetstream.DeliverAllPolicy, AckPolicy: jetstream.AckExplicitPolicy,
 		AckWait: r.tempo.ackWait, MaxDeliver: -1, MaxAckPending: 20 * batchSize, Replicas: r.bus.replicas,
 	})
@@ -159,7 +165,12 @@ type delivery struct {
 // left to come again.
 func (r *runner) process(ctx context.Context, batch []jetstream.Msg) {
 	deliveries := make([]delivery, 0, len(batch))
+	var windows []jetstream.Msg
 	for _, m := range batch {
+		if m.Subject() == r.stream.WindowName() {
+			windows = append(windows, m)
+			continue
+		}
 		e, err := event.Open(m.Data())
 		if err != nil {
 			r.park(ctx, delivery{m, event.Sealed{Name: m.Subject(), ID: event.IDOf(m.Subject(), string(m.Data())), Body: m.Data()}}, err)
@@ -170,6 +181,9 @@ func (r *runner) process(ctx context.Context, batch []jetstream.Msg) {
 	}
 	if len(deliveries) > 0 {
 		r.handle(ctx, deliveries)
+	}
+	for _, m := range windows {
+		r.takeWindow(ctx, m)
 	}
 }
 

@@ -9,6 +9,8 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 	"go.uber.org/zap"
+
+	"partilha.dev/pkg/event"
 )
 
 // Stream is the log of one service's facts. Only its owner creates it and
@@ -20,10 +22,14 @@ type Stream struct {
 
 // The streams, each owned by the service of the same name.
 var (
-	Sales       = Stream{Name: "SALES", Subjects: []string{"sale.*", "conversion.*", "partner.*"}}
-	Commissions = Stream{Name: "COMMISSIONS", Subjects: []string{"commission.*", "withdrawal.*"}}
-	Goals       = Stream{Name: "GOALS", Subjects: []string{"goal.*"}}
+	Sales       = Stream{Name: "SALES", Subjects: []string{"sale.*", "conversion.*", "partner.*", "window.sales"}}
+	Commissions = Stream{Name: "COMMISSIONS", Subjects: []string{"commission.*", "withdrawal.*", "window.commissions"}}
+	Goals       = Stream{Name: "GOALS", Subjects: []string{"goal.*", "window.goals"}}
 )
+
+// WindowName is the subject on which the stream's owner tells what it counted in each
+// window, as an event.Window.
+func (s Stream) WindowName() string { return event.WindowPrefix + strings.ToLower(s.Name) }
 
 // Retention is how long a stream keeps a message.
 const Retention = 7 * 24 * time.Hour
@@ -87,6 +93,7 @@ type Condition struct {
 	FirstSeq uint64    // of the oldest message, or of the next one while the stream is empty
 	LastSeq  uint64    // of the newest message
 	LastTime time.Time // when it was stored; zero while the stream is empty
+	Holes    int       // messages between the two that are gone
 }
 
 // Inspect returns the stream's condition, after creating it where it is missing.
@@ -102,6 +109,7 @@ func (b *Bus) Inspect(ctx context.Context, stream Stream) (Condition, error) {
 	return Condition{
 		ServerID: b.ServerID(), Created: info.Created.UTC().Truncate(time.Microsecond),
 		FirstSeq: max(info.State.FirstSeq, 1), LastSeq: info.State.LastSeq, LastTime: info.State.LastTime,
+		Holes: info.State.NumDeleted,
 	}, nil
 }
 

@@ -82,6 +82,18 @@ func (d *Document) Describes(method, path string) bool {
 	return slices.Contains(methods, method) && d.tree.get("paths", path, method) != nil
 }
 
+// QueryNames are the names of the query parameters that the document describes for an
+// operation, in their order; method and path are as for [Document.Body].
+func (d *Document) QueryNames(method, path string) (names []string) {
+	item := d.tree.get("paths", path)
+	for _, p := range slices.Concat(item.list("parameters"), item.list(strings.ToLower(method), "parameters")) {
+		if _, p = resolve(d.tree, "", p, "parameters"); p.str("in") == "query" {
+			names = append(names, p.str("name"))
+		}
+	}
+	return names
+}
+
 func bodyKey(method, path string) string { return strings.ToUpper(method) + " " + path }
 
 // problems gathers what is wrong with a document, so that its author sees all of it at once.

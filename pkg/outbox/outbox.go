@@ -8,9 +8,7 @@
 package outbox
 
 import (
-	"context"
 	"embed"
-	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgtype"
@@ -42,21 +40,19 @@ with added as (
 	returning created_at, event_id)
 insert into outbox_pending (created_at, event_id) select created_at, event_id from added`
 
-// Add stores events in tx and has the relay publish them as soon as it commits. An
-// event that is stored already, with the same time, is an error: a fact is told once.
-func (r *Relay) Add(ctx context.Context, tx *postgres.Tx, events ...event.Sealed) error {
+// Add stores events in tx, at its end or with its next statement, and has the relay publish
+// them as soon as it commits. An event that is stored already, with the same time, fails
+// the transaction: a fact is told once.
+func (r *Relay) Add(tx *postgres.Tx, events ...event.Sealed) {
 	if len(events) == 0 {
-		return nil
+		return
 	}
 	c := NewColumns(len(events))
 	for _, e := range events {
 		c.Append(e)
 	}
-	if _, err := tx.Exec(ctx, addStatement, c.CreatedAt, c.ID, c.Name, c.Tenant, c.Body, c.Traceparent); err != nil {
-		return fmt.Errorf("add to outbox: %w", err)
-	}
+	tx.Later(postgres.Doing("add to outbox"), addStatement, c.CreatedAt, c.ID, c.Name, c.Tenant, c.Body, c.Traceparent)
 	tx.AfterCommit(func() { r.Committed(events) })
-	return nil
 }
 
 // Columns are events as the arrays that a multi-row statement takes, of types that pgx

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
 
@@ -28,9 +29,18 @@ type tempo struct {
 	sweepEvery time.Duration
 	sweepAge   time.Duration // younger events are still on their way from memory
 	watchEvery time.Duration // the stream
+
+	measureEvery   time.Duration // how much is pending, and since when
+	reconcileEvery time.Duration
+	closeAfter     time.Duration // an event is expected to be committed, and on the stream, so long after its created_at
+	compareAtOnce  int           // events that a comparison keeps in memory
 }
 
-var usualTempo = tempo{sweepEvery: time.Second, sweepAge: 2 * time.Second, watchEvery: 2 * time.Second}
+var usualTempo = tempo{
+	sweepEvery: time.Second, sweepAge: 2 * time.Second, watchEvery: 2 * time.Second,
+	measureEvery: 15 * time.Second, reconcileEvery: 30 * time.Second, closeAfter: 15 * time.Second,
+	compareAtOnce: compareAtOnce,
+}
 
 // Relay publishes one service's outbox to its stream. Any number of replicas run
 // one each.
@@ -48,6 +58,9 @@ type Relay struct {
 // NewRelay makes the relay of the service that owns stream. It publishes while Run
 // runs; Add and Committed work regardless.
 func NewRelay(pool *pgxpool.Pool, b *bus.Bus, stream bus.Stream, log *zap.Logger) *Relay {
+	for _, count := range []*prometheus.CounterVec{repairs, repaired, missed} {
+		count.WithLabelValues(stream.Name) // a first repair shows as a rise from 0
+	}
 	return &Relay{
 		pool: pool, bus: b, stream: stream, log: log, tempo: usualTempo,
 		committed: make(chan []event.Sealed, 1024),
@@ -72,6 +85,8 @@ func (r *Relay) Run(ctx context.Context) error {
 	group.Go(func() error { r.settle(ctx); return nil })
 	group.Go(func() error { r.watchStream(ctx); return nil })
 	group.Go(func() error { r.sweepRegularly(ctx); return nil })
+	group.Go(func() error { r.reconcileRegularly(ctx); return nil })
+	group.Go(func() error { r.tellRegularly(ctx); return nil })
 	return group.Wait()
 }
 
@@ -138,12 +153,18 @@ func (r *Relay) settle(ctx context.Context) {
 }
 
 // A pending row that comes back after a crash of PostgreSQL is only published
-// again, so its removal need not wait for the disk.
+// again, so its removal need not wait for the disk. Its window is to be counted from then
+// on, once more where it was: the event may have committed after that.
 const forgetStatement = `
-delete from outbox_pending p
-using (select set_config('synchronous_commit', 'off', true)) as relaxed,
-	unnest($1::timestamptz[], $2::uuid[], $3::integer[]) as done (created_at, event_id, repair)
-where p.created_at = done.created_at and p.event_id = done.event_id and p.repair = done.repair`
+with settled as (
+	delete from outbox_pending p
+	using (select set_config('synchronous_commit', 'off', true)) as relaxed,
+		unnest($1::timestamptz[], $2::uuid[], $3::integer[]) as done (created_at, event_id, repair)
+	where p.created_at = done.created_at and p.event_id = done.event_id and p.repair = done.repair
+	returning p.created_at)
+insert into outbox_uncounted (started_at)
+select distinct date_bin($4, created_at, 'epoch') from settled order by 1
+on conflict do nothing`
 
 // execer is a pool, or a transaction.
 type execer interface {
@@ -151,13 +172,14 @@ type execer interface {
 }
 
 // forget removes what is stored from the pending events, except what a repair has
-// put back since: the stream that acknowledged it may have lost it.
+// put back since: the stream that acknowledged it may have lost it. It has the windows
+// of what it removes counted.
 func forget(ctx context.Context, db execer, stored []bus.Outgoing) error {
 	days, ids, repairs := make([]time.Time, len(stored)), make([][16]byte, len(stored)), make([]int, len(stored))
 	for i, e := range stored {
 		days[i], ids[i], repairs[i] = e.CreatedAt, e.ID, repairOf(e.MessageID)
 	}
-	if _, err := db.Exec(ctx, forgetStatement, days, ids, repairs); err != nil {
+	if _, err := db.Exec(ctx, forgetStatement, days, ids, repairs, windowLength); err != nil {
 		return fmt.Errorf("settle published events: %w", err)
 	}
 	published.Add(float64(len(stored)))
@@ -169,15 +191,21 @@ func forget(ctx context.Context, db execer, stored []bus.Outgoing) error {
 func (r *Relay) sweepRegularly(ctx context.Context) {
 	tick := time.NewTicker(r.tempo.sweepEvery)
 	defer tick.Stop()
+	var measured time.Time
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
 		}
-		if err := r.measure(ctx); err != nil && ctx.Err() == nil {
-			r.log.Warn("cannot read the outbox", zap.Error(err))
-			continue
+		if time.Since(measured) >= r.tempo.measureEvery {
+			if err := r.measure(ctx); err != nil {
+				if ctx.Err() == nil {
+					r.log.Warn("cannot read the outbox", zap.Error(err))
+				}
+				continue
+			}
+			measured = time.Now()
 		}
 		for r.bus.Connected() && ctx.Err() == nil {
 			n, err := r.sweep(ctx)
@@ -191,12 +219,19 @@ func (r *Relay) sweepRegularly(ctx context.Context) {
 	}
 }
 
+// The locks are written, so this waits for a synchronous standby: what is pending is not
+// told to anybody while the primary alone knows of it.
+const dueQuery = `
+select created_at, event_id from outbox_pending
+where created_at < now() - $1::interval or repair > 0
+order by created_at, event_id limit $2
+for update skip locked`
+
 const sweepQuery = `
 with due as (
 	select created_at, event_id, repair from outbox_pending
-	where created_at < now() - $1::interval or repair > 0
-	order by created_at, event_id limit $2
-	for update skip locked)
+	join unnest($1::timestamptz[], $2::uuid[]) as wanted (created_at, event_id) using (created_at, event_id)
+	for update of outbox_pending skip locked)
 select o.*, due.repair
 from due cross join lateral (
 	select created_at, event_id, name, tenant_id, body, traceparent from outbox
@@ -206,8 +241,13 @@ from due cross join lateral (
 // sweep publishes one lot of pending events and returns how many it found. Their
 // rows stay locked meanwhile, so that replicas share the work.
 func (r *Relay) sweep(ctx context.Context) (found int, err error) {
+	days, ids, err := r.due(ctx)
+	if err != nil || len(ids) == 0 {
+		return 0, err
+	}
+	found = len(ids)
 	err = postgres.Transact(ctx, r.pool, func(tx *postgres.Tx) error {
-		rows, err := tx.Query(ctx, sweepQuery, r.tempo.sweepAge, sweepSize)
+		rows, err := tx.Query(ctx, sweepQuery, days, ids)
 		if err != nil {
 			return fmt.Errorf("read pending events: %w", err)
 		}
@@ -222,7 +262,6 @@ func (r *Relay) sweep(ctx context.Context) (found int, err error) {
 		if err != nil {
 			return fmt.Errorf("read pending events: %w", err)
 		}
-		found = len(due)
 		stored, failure := r.bus.Publish(ctx, due)
 		if err := forget(ctx, tx, stored); err != nil {
 			return err
@@ -239,6 +278,24 @@ func (r *Relay) sweep(ctx context.Context) (found int, err error) {
 	return found, err
 }
 
+// due are the keys of pending events that nobody is publishing at the moment.
+func (r *Relay) due(ctx context.Context) (days []time.Time, ids [][16]byte, err error) {
+	rows, err := r.pool.Query(ctx, dueQuery, r.tempo.sweepAge, sweepSize)
+	if err != nil {
+		return nil, nil, fmt.Errorf("read pending events: %w", err)
+	}
+	var day time.Time
+	var id [16]byte
+	_, err = pgx.ForEachRow(rows, []any{&day, &id}, func() error {
+		days, ids = append(days, day), append(ids, id)
+		return nil
+	})
+	if err != nil {
+		return nil, nil, fmt.Errorf("read pending events: %w", err)
+	}
+	return days, ids, nil
+}
+
 const drainedStatement = `insert into outbox_drained (oldest) select $1::timestamptz where $1 < now() - $2::interval`
 
 // noteDrained remembers the oldest of the stored events if it had waited for long.
@@ -253,13 +310,19 @@ func noteDrained(ctx context.Context, tx *postgres.Tx, stored []bus.Outgoing) er
 	return nil
 }
 
-const measureQuery = `select coalesce(extract(epoch from now() - min(created_at)), 0)::float8 from outbox_pending`
+// countUpTo bounds what it costs to count what is pending: some ten milliseconds.
+const countUpTo = 100_000
+
+const measureQuery = `
+select coalesce(extract(epoch from now() - (select min(created_at) from outbox_pending)), 0)::float8,
+	(select count(*) from (select from outbox_pending limit $1) counted)::float8`
 
 func (r *Relay) measure(ctx context.Context) error {
-	var seconds float64
-	if err := r.pool.QueryRow(ctx, measureQuery).Scan(&seconds); err != nil {
+	var seconds, events float64
+	if err := r.pool.QueryRow(ctx, measureQuery, countUpTo).Scan(&seconds, &events); err != nil {
 		return err
 	}
 	oldest.WithLabelValues(r.stream.Name).Set(seconds)
+	depth.WithLabelValues(r.stream.Name).Set(events)
 	return nil
 }

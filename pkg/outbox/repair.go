@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
 	"go.uber.org/zap"
 
 	"partilha.dev/pkg/bus"
@@ -59,6 +60,9 @@ func (r *Relay) compare(ctx context.Context) error {
 			if err := r.repair(ctx, tx, before, now); err != nil {
 				return err
 			}
+			if err := r.suspect(ctx, tx, before, now); err != nil {
+				return err
+			}
 		}
 		return r.remember(ctx, tx, before, now)
 	})
@@ -73,6 +77,10 @@ func (r *Relay) repair(ctx context.Context, tx *postgres.Tx, before memory, now 
 	if err != nil {
 		return err
 	}
+	tx.AfterCommit(func() {
+		repairs.WithLabelValues(r.stream.Name).Inc()
+		repaired.WithLabelValues(r.stream.Name).Add(float64(n))
+	})
 	r.log.Info("the stream may lack events; they are published again",
 		zap.String("stream", r.stream.Name), zap.String("reason", reason), zap.Time("since", since), zap.Int64("events", n))
 	return nil
@@ -84,19 +92,20 @@ type memory struct {
 	created   time.Time
 	firstSeq  uint64
 	lastSeq   uint64
+	holes     int
 	checkedAt time.Time
 	drained   *time.Time // the oldest event that was published late, in the minute before checkedAt or since; nil: none
 	clock     time.Time  // now
 }
 
 const recallQuery = `
-select servers, created, first_seq, last_seq, checked_at, (select min(oldest) from outbox_drained), now()
+select servers, created, first_seq, last_seq, holes, checked_at, (select min(oldest) from outbox_drained), now()
 from outbox_stream where stream = $1 for update`
 
 func (r *Relay) recall(ctx context.Context, tx *postgres.Tx) (m memory, known bool, err error) {
 	var firstSeq, lastSeq int64
 	err = tx.QueryRow(ctx, recallQuery, r.stream.Name).Scan(
-		&m.servers, &m.created, &firstSeq, &lastSeq, &m.checkedAt, &m.drained, &m.clock)
+		&m.servers, &m.created, &firstSeq, &lastSeq, &m.holes, &m.checkedAt, &m.drained, &m.clock)
 	if postgres.Absent(err) {
 		return memory{}, false, nil
 	}
@@ -111,9 +120,10 @@ func (r *Relay) recall(ctx context.Context, tx *postgres.Tx) (m memory, known bo
 const serversKept = 32
 
 const rememberStatement = `
-insert into outbox_stream (stream, servers, created, first_seq, last_seq) values ($1, $2, $3, $4, $5)
+insert into outbox_stream (stream, servers, created, first_seq, last_seq, holes) values ($1, $2, $3, $4, $5, $6)
 on conflict (stream) do update
-set servers = excluded.servers, created = excluded.created, first_seq = excluded.first_seq, last_seq = excluded.last_seq, checked_at = now()`
+set servers = excluded.servers, created = excluded.created, first_seq = excluded.first_seq, last_seq = excluded.last_seq,
+	holes = excluded.holes, checked_at = now()`
 
 const forgetDrainedStatement = `delete from outbox_drained where drained_at < now() - $1::interval`
 
@@ -123,7 +133,7 @@ func (r *Relay) remember(ctx context.Context, tx *postgres.Tx, before memory, no
 		servers = append(servers, now.ServerID)
 		servers = servers[max(len(servers)-serversKept, 0):]
 	}
-	_, err := tx.Exec(ctx, rememberStatement, r.stream.Name, servers, now.Created, int64(now.FirstSeq), int64(now.LastSeq))
+	_, err := tx.Exec(ctx, rememberStatement, r.stream.Name, servers, now.Created, int64(now.FirstSeq), int64(now.LastSeq), now.Holes)
 	if err == nil {
 		_, err = tx.Exec(ctx, forgetDrainedStatement, restartMargin)
 	}
@@ -199,4 +209,14 @@ func Republish(ctx context.Context, db execer, since time.Time) (events int64, e
 		return 0, fmt.Errorf("queue events again: %w", postgres.Explain(err))
 	}
 	return tag.RowsAffected(), nil
+}
+
+const waitingQuery = `select count(*) from outbox_pending`
+
+// Waiting tells how many events the stream has not acknowledged yet.
+func Waiting(ctx context.Context, pool *pgxpool.Pool) (events int64, err error) {
+	if err := pool.QueryRow(ctx, waitingQuery).Scan(&events); err != nil {
+		return 0, fmt.Errorf("count what waits to be published: %w", postgres.Explain(err))
+	}
+	return events, nil
 }

@@ -6,8 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"partilha.dev/pkg/bus"
 	"partilha.dev/pkg/event"
 	"partilha.dev/pkg/outbox"
@@ -199,11 +197,12 @@ func TestARepairTakesPendingEventsAlong(t *testing.T) {
 
 // note notes the id of every event that it is given.
 func note(ctx context.Context, tx *postgres.Tx, events []event.Event[event.SaleRecorded]) error {
-	batch := &pgx.Batch{}
 	for _, e := range events {
-		batch.Queue(`insert into effects values ($1)`, [16]byte(e.ID))
+		if _, err := tx.Exec(ctx, `insert into effects values ($1)`, [16]byte(e.ID)); err != nil {
+			return err
+		}
 	}
-	return tx.SendBatch(ctx, batch).Close()
+	return nil
 }
 
 // awaitHandled waits until that many events have been handled, and fails if one of

@@ -178,14 +178,17 @@ func (c *cluster) initialize(programs string, o Options, lock *os.File) error {
 	if err := os.RemoveAll(c.unborn()); err != nil {
 		return fmt.Errorf("make a PostgreSQL cluster: %w", err)
 	}
-	args := []string{
+	program, args := "initdb", []string{
 		"--pgdata=" + c.unborn(), "--username=" + user, "--encoding=UTF8", "--locale=C",
 		"--auth-local=trust", "--auth-host=reject",
+	}
+	if o.follows != nil {
+		program, args = "pg_basebackup", o.follows.copyTo(c.unborn())
 	}
 	if o.Settings["fsync"] == "off" {
 		args = append(args, "--no-sync")
 	}
-	cmd := c.account.command(c.home, filepath.Join(programs, "initdb"), args...)
+	cmd := c.account.command(c.home, filepath.Join(programs, program), args...)
 	cmd.Env = environment(nil)
 	cmd.ExtraFiles = []*os.File{lock} // its helpers may outlive it for a moment
 	output := &strings.Builder{}

@@ -53,6 +53,8 @@ type Options struct {
 
 	// MaxConnections is 200 if it is 0.
 	MaxConnections int
+
+	follows *Server // the primary of a standby
 }
 
 // Server is a PostgreSQL server that belongs to this process.
@@ -113,12 +115,11 @@ func (s *Server) URL(database string) string {
 }
 
 func socketURL(folder, database string) string {
-	u := url.URL{
-		Scheme:   "postgres",
-		User:     url.User(user),
-		Path:     "/" + database,
-		RawQuery: url.Values{"host": {folder}, "port": {port}}.Encode(),
-	}
+	return addressOf(database, url.Values{"host": {folder}, "port": {port}})
+}
+
+func addressOf(database string, where url.Values) string {
+	u := url.URL{Scheme: "postgres", User: url.User(user), Path: "/" + database, RawQuery: where.Encode()}
 	return u.String()
 }
 

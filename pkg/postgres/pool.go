@@ -29,6 +29,7 @@ func Open(ctx context.Context, url string, size int) (*pgxpool.Pool, error) {
 	config.MaxConnIdleTime = 5 * time.Minute
 	config.HealthCheckPeriod = 5 * time.Second
 	config.ConnConfig.ConnectTimeout = 5 * time.Second
+	config.ConnConfig.DialFunc = dial
 	if trace.Enabled() {
 		config.ConnConfig.Tracer = otelpgx.NewTracer()
 	}

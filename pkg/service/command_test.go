@@ -48,7 +48,7 @@ func TestOnlyAServiceThatConsumesHasCommandsForParkedEvents(t *testing.T) {
 	if got := usages(Program{Schemas: []postgres.Schema{shopSchema}, Commands: []Command{own}}); !slices.Equal(got, []string{"serve", "migrate", "healthcheck", "version", "key create"}) {
 		t.Errorf("a publisher has %q", got)
 	}
-	want := []string{"serve", "migrate", "healthcheck", "version", "key create", "parked list", "parked show EVENT_ID", "parked retry EVENT_ID", "parked drop EVENT_ID"}
+	want := []string{"serve", "migrate", "healthcheck", "version", "key create", "catch-up", "parked list", "parked show EVENT_ID", "parked retry EVENT_ID", "parked drop EVENT_ID", "outbox status", "reconcile now"}
 	if got := usages(Program{Schemas: []postgres.Schema{bus.Schema, shopSchema}, Commands: []Command{own}}); !slices.Equal(got, want) {
 		t.Errorf("a consumer has %q", got)
 	}

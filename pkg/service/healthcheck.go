@@ -14,7 +14,7 @@ import (
 
 // Address is where a program answers.
 type Address struct {
-	Addr string `env:"ADDR" envDefault:"127.0.0.1:8080"` // port 0 picks a free one
+	Addr string `env:"ADDR" envDefault:"127.0.0.1:8080" allow:"host:port"` // where it answers; port 0 picks a free one
 }
 
 // healthcheckWithin is longer than /readyz itself may take.

@@ -25,8 +25,10 @@ import (
 type Program struct {
 	Name    string
 	Schemas []postgres.Schema
-	// New wires the service; it reads what is the service's own from the environment.
-	New func(context.Context, Deps) (Service, error)
+	// Settings is a pointer to what serve, and any command that needs the service, reads
+	// from the environment for this service alone before New is called; nil: nothing.
+	Settings any
+	New      func(context.Context, Deps) (Service, error) // wires the service
 	// Commands are the service's own, beside serve, migrate and parked.
 	Commands []Command
 }
@@ -99,8 +101,14 @@ func (p Program) commands() []Command {
 	if p.has(outbox.Schema) {
 		commands = append(commands, republishCommand)
 	}
+	if p.has(outbox.Schema) || p.has(bus.Schema) {
+		commands = append(commands, p.catchUpCommand())
+	}
 	if p.has(bus.Schema) {
 		commands = append(commands, p.parkedCommands()...)
+	}
+	if p.has(outbox.Schema) || p.has(bus.Schema) {
+		commands = append(commands, p.reconcileCommands()...)
 	}
 	return commands
 }
@@ -156,11 +164,11 @@ func (p Program) runCommand(ctx context.Context, command Command, args []string)
 	if err := ReadEnvironment(&config); err != nil {
 		return err
 	}
-	if err := config.check(); err != nil {
-		return err
-	}
 	switch command.Usage {
 	case "serve":
+		if err := p.readSettings(); err != nil { // before anything is reached
+			return err
+		}
 		return p.serve(ctx, config)
 	case "migrate":
 		return postgres.Migrate(ctx, config.DatabaseURL, p.Schemas...)
@@ -172,6 +180,22 @@ func (p Program) runCommand(ctx context.Context, command Command, args []string)
 	}
 	defer closeDeps()
 	return command.Run(ctx, deps, args)
+}
+
+func (p Program) readSettings() error {
+	if p.Settings == nil {
+		return nil
+	}
+	return ReadEnvironment(p.Settings)
+}
+
+// make is New for a command other than serve, which needs the service's own settings only
+// if it needs the service.
+func (p Program) make(ctx context.Context, deps Deps) (Service, error) {
+	if err := p.readSettings(); err != nil {
+		return nil, err
+	}
+	return p.New(ctx, deps)
 }
 
 // selector is the part of a usage that names the command: its leading lower-case words.
@@ -232,6 +256,7 @@ func (p Program) serve(ctx context.Context, config Config) (err error) {
 		return err
 	}
 	defer closeDeps()
+	WarnOfUnknown(deps.Log, config, p.Settings)
 	if err := deps.ensurePartitions(ctx, p.Schemas); err != nil {
 		return err
 	}
@@ -251,7 +276,7 @@ func (p Program) serve(ctx context.Context, config Config) (err error) {
 	defer stopServing()
 	failed := make(chan error, 1)
 	go func() {
-		failed <- RunAll(background, s.Run, deps.Maintain(p.Schemas))
+		failed <- RunAll(background, s.Run, deps.Maintain(p.Schemas), deps.Measure(p.Name, s.Consumers()))
 		stopServing() // background work ends early only by failing
 	}()
 	err = web.Serve(serving, listener, s.Handler())

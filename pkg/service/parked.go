@@ -62,7 +62,7 @@ func (p Program) retryParked(ctx context.Context, deps Deps, args []string) erro
 	if err != nil {
 		return err
 	}
-	s, err := p.New(ctx, deps)
+	s, err := p.make(ctx, deps)
 	if err != nil {
 		return err
 	}

@@ -36,6 +36,8 @@ func TestMain(m *testing.M) {
 		Main(shopProgram())
 	case "publisher":
 		Main(Program{Name: "publisher", Schemas: []postgres.Schema{shopSchema}, New: newShop})
+	case "listener":
+		Main(Program{Name: "listener", Schemas: []postgres.Schema{bus.Schema, shopSchema}, New: newListener})
 	default:
 		testkit.Main(m)
 	}

@@ -59,13 +59,15 @@ func RunAll(ctx context.Context, parts ...func(context.Context) error) error {
 	return group.Wait()
 }
 
-// Consume runs every consumer until ctx ends.
+// Consume runs every consumer until ctx ends, and compares what they have with what they
+// were told.
 func (d Deps) Consume(consumers []bus.Consumer) func(context.Context) error {
 	return func(ctx context.Context) error {
 		group, ctx := errgroup.WithContext(ctx)
 		for _, consumer := range consumers {
 			group.Go(func() error { return d.Bus.Run(ctx, d.Pool, consumer) })
 		}
+		group.Go(func() error { return bus.CheckRegularly(ctx, d.Pool, consumers, d.Log) })
 		return group.Wait()
 	}
 }
@@ -79,7 +81,10 @@ func (d Deps) Maintain(schemas []postgres.Schema) func(context.Context) error {
 		tick := time.NewTicker(maintainEvery)
 		defer tick.Stop()
 		for {
-			if err := d.maintain(ctx, schemas); err != nil && ctx.Err() == nil {
+			switch err := d.maintain(ctx, schemas); {
+			case err == nil:
+				noteMaintained(schemas)
+			case ctx.Err() == nil:
 				d.Log.Error("cannot maintain partitions", zap.Error(err))
 			}
 			select {

@@ -97,6 +97,25 @@ func Postgres(t testing.TB) *pgserver.Server {
 	return server
 }
 
+// PostgresPair starts a primary as Postgres does, and a standby that has every commit on
+// its disk before the primary answers it. Both end with the test.
+func PostgresPair(t testing.TB) (primary, standby *pgserver.Server) {
+	t.Helper()
+	primary = Postgres(t)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	standby, err := pgserver.StartStandby(ctx, primary, pgserver.Options{Dir: filepath.Join(newFolder(t), "postgres")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := standby.Kill(); err != nil {
+			t.Error(err)
+		}
+	})
+	return primary, standby
+}
+
 func useShared() (*sharedServer, error) {
 	sharedMu.Lock()
 	defer sharedMu.Unlock()

@@ -27,6 +27,7 @@ type NATSServer struct {
 	program string
 	folder  string
 	port    int
+	member  string         // what its settings say of the cluster; "" for a server that stands alone
 	process *child.Process // nil while it is down
 }
 
@@ -119,8 +120,20 @@ func (n *NATSServer) end(signal syscall.Signal) {
 // start leaves no process behind if it fails. It returns syscall.EADDRINUSE if that
 // is why.
 func (n *NATSServer) start() error {
+	if err := n.launch(); err != nil {
+		return err
+	}
+	if err := n.awaitReady(); err != nil {
+		n.end(syscall.SIGKILL)
+		return fmt.Errorf("start NATS: %w", err)
+	}
+	return nil
+}
+
+// launch starts the process and does not wait until it answers.
+func (n *NATSServer) launch() error {
 	settings := filepath.Join(n.folder, "server.conf")
-	text := fmt.Sprintf("listen: \"127.0.0.1:%d\"\njetstream: { store_dir: %q, sync_interval: \"2s\" }\n", n.port, n.store())
+	text := fmt.Sprintf("listen: \"127.0.0.1:%d\"\njetstream: { store_dir: %q, sync_interval: \"2s\" }\n%s", n.port, n.store(), n.member)
 	if err := os.WriteFile(settings, []byte(text), 0o600); err != nil {
 		return fmt.Errorf("start NATS: %w", err)
 	}
@@ -132,10 +145,6 @@ func (n *NATSServer) start() error {
 	cmd := exec.Command(n.program, "-c", settings)
 	cmd.Stdout, cmd.Stderr = log, log
 	if n.process, err = child.Start(cmd, syscall.SIGKILL); err != nil {
-		return fmt.Errorf("start NATS: %w", err)
-	}
-	if err := n.awaitReady(); err != nil {
-		n.end(syscall.SIGKILL)
 		return fmt.Errorf("start NATS: %w", err)
 	}
 	return nil

@@ -1,8 +1,8 @@
 // Package web is the one way in which every service speaks HTTP: routes, keys,
 // limits, strict bodies, errors in one shape, paging, request ids.
 //
-// A request is judged in a fixed order: route, key, scope, headers, size, body.
-// What a handler gets has passed all of that.
+// A request is judged in a fixed order: route, key, scope, headers, size, query, body.
+// What a handler gets has passed all of that but the last.
 package web
 
 import (
@@ -26,14 +26,17 @@ import (
 	"partilha.dev/pkg/trace"
 )
 
-// Route is one endpoint. Its request body, if it has one, is what the OpenAPI
-// document says of the same method and pattern.
+// Route is one endpoint. Its request body, if it has one, and the parameters of its query
+// are what the OpenAPI document says of the same method and pattern.
 type Route struct {
 	Method, Pattern string
 	Access          Access
 	// Batch is the member of the body that lists what the call is to do, for
 	// [Call.Elements]; empty where a call does one thing.
 	Batch string
+	// Lenient says that the query may have any parameters, as the body may have members that
+	// nobody knows: whoever calls sends more than is asked for.
+	Lenient bool
 	// Listens says that the call waits for what is going to happen, for long perhaps. It
 	// ends by [Call.Over] and counts among the calls that listen, not among the others.
 	Listens bool
@@ -89,7 +92,7 @@ func (a API) Handler() (http.Handler, error) {
 		if takesBody && body == nil {
 			return nil, fmt.Errorf("the OpenAPI document has no body for %s %s", route.Method, route.Pattern)
 		}
-		e := &endpoint{api: a, route: route, body: body, maxBody: maxBody, measure: measureRoute(route.Method, route.Pattern)}
+		e := &endpoint{api: a, route: route, body: body, query: a.Document.QueryNames(route.Method, route.Pattern), maxBody: maxBody, measure: measureRoute(route.Method, route.Pattern)}
 		if route.Batch != "" {
 			e.maxBody = maxBatchBody
 			if e.list = body.List(route.Batch); e.list == nil {
@@ -130,6 +133,7 @@ type endpoint struct {
 	api     API
 	route   Route
 	body    *openapi.Body
+	query   []string      // names of its parameters
 	list    *openapi.List // of a batch
 	maxBody int           // bytes
 	measure func(status int, took time.Duration)
@@ -176,6 +180,11 @@ func (e *endpoint) serve(w http.ResponseWriter, call *Call) (status int) {
 	}
 	if e.body != nil {
 		if err := call.readBody(w); err != nil {
+			return refuse(w, call.Request, e.api.Log, err)
+		}
+	}
+	if !e.route.Lenient {
+		if err := call.Query(e.query...); err != nil {
 			return refuse(w, call.Request, e.api.Log, err)
 		}
 	}

@@ -161,6 +161,25 @@ func TestAnAddressWithoutParametersSaysSo(t *testing.T) {
 	}
 }
 
+// What is not described is refused whatever the method, before anything is done.
+func TestEveryCallTakesOnlyTheParametersThatTheDocumentDescribes(t *testing.T) {
+	s := newShop(t)
+	for _, call := range [][3]string{
+		{"POST", "/api/v1/things", `{"name":"x"}`},
+		{"GET", "/api/v1/things", ""},
+		{"DELETE", "/api/v1/things/" + uuid.NewString(), ""},
+		{"POST", "/api/v1/things/batch", `{"things":[{"name":"x"}]}`},
+	} {
+		s.call(call[0], call[1]+"?nme=1", call[2]).refused(call[0], 400, "invalid_parameter")
+	}
+	if n := s.handled.Load(); n != 0 {
+		t.Errorf("%d calls were handled", n)
+	}
+	if a := s.call("POST", "/api/v1/things?note=1", `{"name":"x"}`); a.status != 201 {
+		t.Errorf("with the parameter that it has: %d %s", a.status, a.body)
+	}
+}
+
 func TestQueryParametersAreReadAsTheyAreMeant(t *testing.T) {
 	const id = "0197f0a2-1111-7abc-8def-0123456789ab"
 	call := &Call{Request: httptest.NewRequest("GET", "/?id="+id+"&bad=x&status=open&name=a%20b&empty=&at=2026-03-01T12:00:00.25-03:00&day=2026-03-01", nil)}

@@ -169,9 +169,6 @@ func (s *shop) drop(*Call) (Answer, error) {
 
 func (s *shop) list(c *Call) (Answer, error) {
 	s.handled.Add(1)
-	if err := c.Query("limit", "cursor", "name"); err != nil {
-		return Answer{}, err
-	}
 	page, err := c.Page()
 	if err != nil {
 		return Answer{}, err

@@ -30,9 +30,6 @@ order by partner_id desc limit @limit`
 // listBalances answers GET /api/v1/balances: every partner who has ever earned a
 // commission, the newest partner first.
 func (s *Service) listBalances(call *web.Call) (web.Answer, error) {
-	if err := call.Query("limit", "cursor"); err != nil {
-		return web.Answer{}, err
-	}
 	page, err := call.Page()
 	if err != nil {
 		return web.Answer{}, err
@@ -49,9 +46,6 @@ select partner_id, 0, 0, 0, 0, 0 from partners p where tenant_id = $1 and partne
 
 // showBalance answers GET /api/v1/balances/{partner_id}.
 func (s *Service) showBalance(call *web.Call) (web.Answer, error) {
-	if err := call.Query(); err != nil {
-		return web.Answer{}, err
-	}
 	id, err := call.PathID("partner_id")
 	if err != nil {
 		return web.Answer{}, err

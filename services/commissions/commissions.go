@@ -40,7 +40,7 @@ var Migrations = []postgres.Schema{
 
 // Config is what the service alone reads from its environment.
 type Config struct {
-	SecretKey string `env:"COMMISSIONS_SECRET_KEY,required,notEmpty"` // seals PIX keys: keys of 32 bytes in base64, the first one seals
+	SecretKey string `env:"COMMISSIONS_SECRET_KEY,required" allow:"keys of 32 bytes in base64" secret:"true"` // seals PIX keys; of several, separated by commas, the first one seals
 }
 
 // Service is the commissions service, wired and not yet running.
@@ -101,7 +101,7 @@ func (s *Service) Run(ctx context.Context) error {
 // or takes it back, and who the partners are.
 func (s *Service) Consumers() []bus.Consumer {
 	return []bus.Consumer{
-		bus.On[event.SaleRecorded]("commissions-earn", s.earnFromSales),
+		bus.On[event.SaleRecorded]("commissions-earn", s.earnFromSales).CountedBy(earnedQuery),
 		bus.On[event.ConversionRecorded]("commissions-convert", s.earnFromConversions),
 		bus.On[event.GoalReached]("commissions-bonus", s.earnFromGoals),
 		bus.On[event.SaleRefunded]("commissions-reverse", s.reverse),

@@ -133,7 +133,8 @@ func (s *Service) coverDue(ctx context.Context) (n int, err error) {
 			return err
 		}
 		n = len(l.books)
-		return l.keep(ctx, tx)
+		l.keep(tx)
+		return nil
 	})
 	return n, err
 }

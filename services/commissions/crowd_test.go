@@ -300,7 +300,7 @@ func (c *crowd) audit(told map[string]int) error {
 		want = append(want, fmt.Sprintf("(%s,%d)", name, n))
 	}
 	slices.Sort(want)
-	if got := c.dump(`select name, count(*) from outbox group by name`); !slices.Equal(got, want) {
+	if got := c.dump(`select name, count(*) from outbox where name <> 'window.commissions' group by name`); !slices.Equal(got, want) {
 		return fmt.Errorf("told are %v, must be %v", got, want)
 	}
 	for _, tenant := range c.tenants {

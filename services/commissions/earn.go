@@ -49,9 +49,7 @@ func (s *Service) earn(ctx context.Context, tx *postgres.Tx, earnings []earning)
 	if err != nil {
 		return err
 	}
-	if err := rows.insert(ctx, tx); err != nil {
-		return err
-	}
+	rows.insert(tx)
 	for _, e := range earnings {
 		b := books.books[e.partner()]
 		if e.Status == statusPending {
@@ -61,10 +59,9 @@ func (s *Service) earn(ctx context.Context, tx *postgres.Tx, earnings []earning)
 			b.coverable(e.Amount)
 		}
 	}
-	if err := books.keep(ctx, tx); err != nil {
-		return err
-	}
-	return s.relay.Add(ctx, tx, told...)
+	books.keep(tx)
+	s.relay.Add(tx, told...)
+	return nil
 }
 
 func invalid(format string, args ...any) error {
@@ -130,9 +127,12 @@ select available_at, tenant_id, commission_id, partner_id from earned where stat
 // insert books all rows, and the holds of those that are held back, in one statement. A
 // source or an id that has a commission already is a conflict: this event is not the one
 // that made it, since the bus hands over each event once.
-func (e *earned) insert(ctx context.Context, tx *postgres.Tx) error {
-	_, err := tx.Exec(ctx, earnStatement, e.tenant, e.id, e.partner, e.campaign, e.plan, e.sale, e.conversion, e.goal,
+func (e *earned) insert(tx *postgres.Tx) {
+	tx.Later(explainEarn, earnStatement, e.tenant, e.id, e.partner, e.campaign, e.plan, e.sale, e.conversion, e.goal,
 		e.kind, e.status, e.base, e.pct, e.amount, e.availableAt, e.createdAt)
+}
+
+func explainEarn(err error) error {
 	switch {
 	case postgres.Violates(err, "commissions_source_sale_key"):
 		return fault.New(fault.Conflict, "conflict", "the sale has a commission already").Because(err)
@@ -140,8 +140,6 @@ func (e *earned) insert(ctx context.Context, tx *postgres.Tx) error {
 		return fault.New(fault.Conflict, "conflict", "the conversion has a commission already").Because(err)
 	case postgres.Violates(err, "commissions_pkey"):
 		return fault.New(fault.Conflict, "conflict", "the commission id is taken").Because(err)
-	case err != nil:
-		return fmt.Errorf("book commissions: %w", err)
 	}
-	return nil
+	return fmt.Errorf("book commissions: %w", err)
 }

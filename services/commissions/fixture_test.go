@@ -403,12 +403,32 @@ func (f *fixture) counted() *statements {
 	return &sent
 }
 
-// statements counts what is sent to PostgreSQL.
-type statements struct{ atomic.Int64 }
+// statements counts what is sent to PostgreSQL, and how often its answer is waited for.
+type statements struct{ sent, waits atomic.Int64 }
+
+func (s *statements) forget() { s.sent.Store(0); s.waits.Store(0) }
+
+// expect fails the test if other than that was sent since forget.
+func (s *statements) expect(t *testing.T, sent, waits int64) {
+	t.Helper()
+	if s.sent.Load() != sent || s.waits.Load() != waits {
+		t.Errorf("%d statements, waited for %d times; want %d and %d", s.sent.Load(), s.waits.Load(), sent, waits)
+	}
+}
 
 func (s *statements) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryStartData) context.Context {
-	s.Add(1)
+	s.sent.Add(1)
+	s.waits.Add(1)
 	return ctx
 }
 
 func (*statements) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
+
+func (s *statements) TraceBatchStart(ctx context.Context, _ *pgx.Conn, data pgx.TraceBatchStartData) context.Context {
+	s.sent.Add(int64(data.Batch.Len()))
+	s.waits.Add(1)
+	return ctx
+}
+
+func (*statements) TraceBatchQuery(context.Context, *pgx.Conn, pgx.TraceBatchQueryData) {}
+func (*statements) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData)     {}

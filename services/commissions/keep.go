@@ -1,7 +1,6 @@
 package commissions
 
 import (
-	"context"
 	"fmt"
 	"time"
 
@@ -31,17 +30,15 @@ where a.tenant_id = book.tenant_id and a.partner_id = book.partner_id`
 
 // keep stores the transfers, and what has become of the books, in two statements. A
 // transfer that was made before is a conflict: its cause comes a second time.
-func (l *ledger) keep(ctx context.Context, tx *postgres.Tx) error {
-	if err := l.keepTransfers(ctx, tx); err != nil {
-		return err
-	}
-	return l.keepBooks(ctx, tx)
+func (l *ledger) keep(tx *postgres.Tx) {
+	l.keepTransfers(tx)
+	l.keepBooks(tx)
 }
 
-func (l *ledger) keepTransfers(ctx context.Context, tx *postgres.Tx) error {
+func (l *ledger) keepTransfers(tx *postgres.Tx) {
 	n := len(l.moved)
 	if n == 0 {
-		return nil
+		return
 	}
 	rows := newPosted(n)
 	kinds, references, commissions := make([]string, 0, n), make([]uuid.UUID, 0, n), make([]*uuid.UUID, 0, n)
@@ -51,18 +48,18 @@ func (l *ledger) keepTransfers(ctx context.Context, tx *postgres.Tx) error {
 		kinds, references, commissions = append(kinds, string(t.kind)), append(references, t.reference), append(commissions, orNull(t.commission))
 		sources, targets, amounts = append(sources, string(t.from)), append(targets, string(t.to)), append(amounts, t.amount.Centavos())
 	}
-	_, err := tx.Exec(ctx, postStatement, rows.tenant, rows.partner, rows.postedAt, kinds, references, commissions, sources, targets, amounts,
+	tx.Later(explainPost, postStatement, rows.tenant, rows.partner, rows.postedAt, kinds, references, commissions, sources, targets, amounts,
 		rows.pending, rows.available, rows.reserved, rows.paid, rows.debt)
-	switch {
-	case postgres.Violates(err, "transfers_once"):
-		return fault.New(fault.Conflict, "conflict", "this money has been moved already").Because(err)
-	case err != nil:
-		return fmt.Errorf("post transfers: %w", err)
-	}
-	return nil
 }
 
-func (l *ledger) keepBooks(ctx context.Context, tx *postgres.Tx) error {
+func explainPost(err error) error {
+	if postgres.Violates(err, "transfers_once") {
+		return fault.New(fault.Conflict, "conflict", "this money has been moved already").Because(err)
+	}
+	return fmt.Errorf("post transfers: %w", err)
+}
+
+func (l *ledger) keepBooks(tx *postgres.Tx) {
 	n := len(l.books)
 	books := newPosted(n)
 	uncovered, due := make([]int64, 0, n), make([]bool, 0, n)
@@ -73,13 +70,10 @@ func (l *ledger) keepBooks(ctx context.Context, tx *postgres.Tx) error {
 		}
 	}
 	if len(due) == 0 {
-		return nil
+		return
 	}
-	if _, err := tx.Exec(ctx, keepBooksStatement, books.tenant, books.partner, books.postedAt,
-		books.pending, books.available, books.reserved, books.paid, books.debt, uncovered, due); err != nil {
-		return fmt.Errorf("keep books: %w", err)
-	}
-	return nil
+	tx.Later(postgres.Doing("keep books"), keepBooksStatement, books.tenant, books.partner, books.postedAt,
+		books.pending, books.available, books.reserved, books.paid, books.debt, uncovered, due)
 }
 
 // orNull is the id, or null for none.

@@ -288,7 +288,7 @@ func TestTheBooksHoldHoweverOftenTheServiceIsKilled(t *testing.T) {
 	if err := c.checkSums(); err != nil {
 		t.Error(err)
 	}
-	if told, published := len(f.dump(`select 1 from outbox`)), len(f.publishedIDs()); told != published {
+	if told, published := len(f.dump(`select 1 from outbox where name <> 'window.commissions'`)), len(f.publishedIDs()); told != published {
 		t.Errorf("%d events were stored and %d published", told, published)
 	}
 }
@@ -306,6 +306,9 @@ func (f *fixture) publishedIDs() map[event.ID]bool {
 		message, err := stream.GetMsg(f.t.Context(), at+1)
 		if err != nil {
 			f.t.Fatal(err)
+		}
+		if message.Subject == bus.Commissions.WindowName() {
+			continue
 		}
 		told, err := event.Open(message.Data)
 		if err != nil {

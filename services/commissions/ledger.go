@@ -146,9 +146,7 @@ func (l *ledger) take(b *book, refund, commission uuid.UUID, amount money.BRL) {
 // transactions do, and begins those that are not there yet.
 func (s *Service) openBooks(ctx context.Context, tx *postgres.Tx, partners map[partnerKey]bool) (*ledger, error) {
 	tenants, ids := columnsOf(partners)
-	if _, err := tx.Exec(ctx, beginBooksStatement, tenants, ids); err != nil {
-		return nil, fmt.Errorf("begin books: %w", err)
-	}
+	tx.Later(postgres.Doing("begin books"), beginBooksStatement, tenants, ids)
 	return s.lockBooks(ctx, tx, partners)
 }
 

@@ -98,9 +98,6 @@ func (s *Service) listCommissions(call *web.Call) (web.Answer, error) {
 }
 
 func readCommissionFilter(call *web.Call) (f commissionFilter, err error) {
-	if err = call.Query("limit", "cursor", "partner_id", "campaign_id", "status", "source_sale_id", "created_from", "created_to"); err != nil {
-		return f, err
-	}
 	if f.partnerID, err = call.QueryID("partner_id"); err != nil {
 		return f, err
 	}
@@ -153,9 +150,6 @@ func listPage[T any](s *Service, call *web.Call, page web.Page, scan pgx.RowToFu
 
 // showCommission answers GET /api/v1/commissions/{commission_id}.
 func (s *Service) showCommission(call *web.Call) (web.Answer, error) {
-	if err := call.Query(); err != nil {
-		return web.Answer{}, err
-	}
 	id, err := call.PathID("commission_id")
 	if err != nil {
 		return web.Answer{}, err

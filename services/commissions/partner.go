@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -34,7 +33,7 @@ func (s *Service) partnerCreated(ctx context.Context, tx *postgres.Tx, events []
 	for i, e := range events {
 		heard[i] = partner{partnerKey{e.TenantID, e.Data.PartnerID}, e.Data.Name, e.Data.ReferralCode, e.Data.Status, 0}
 	}
-	return keepPartners(ctx, tx, heard)
+	return keepPartners(tx, heard)
 }
 
 // partnerChanged takes over what partners are like now, also of those whose creation
@@ -47,7 +46,7 @@ func (s *Service) partnerChanged(ctx context.Context, tx *postgres.Tx, events []
 		}
 		heard[i] = partner{partnerKey{e.TenantID, e.Data.PartnerID}, e.Data.Name, e.Data.ReferralCode, e.Data.Status, e.Data.Version}
 	}
-	return keepPartners(ctx, tx, heard)
+	return keepPartners(tx, heard)
 }
 
 const keepPartnersStatement = `
@@ -59,7 +58,7 @@ where partners.version < excluded.version`
 
 // keepPartners leaves the highest version of each partner, whatever the order in which
 // they are heard.
-func keepPartners(ctx context.Context, tx *postgres.Tx, heard []partner) error {
+func keepPartners(tx *postgres.Tx, heard []partner) error {
 	newest := make(map[partnerKey]partner, len(heard)) // one statement can change a row only once
 	for _, p := range heard {
 		if err := p.check(); err != nil {
@@ -78,9 +77,7 @@ func keepPartners(ctx context.Context, tx *postgres.Tx, heard []partner) error {
 		tenants[i], ids[i], versions[i] = p.tenant, p.id, p.version
 		names[i], codes[i], statuses[i] = p.name, p.referralCode, p.status
 	}
-	if _, err := tx.Exec(ctx, keepPartnersStatement, tenants, ids, names, codes, statuses, versions); err != nil {
-		return fmt.Errorf("keep partners: %w", err)
-	}
+	tx.Later(postgres.Doing("keep partners"), keepPartnersStatement, tenants, ids, names, codes, statuses, versions)
 	return nil
 }
 

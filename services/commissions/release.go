@@ -88,10 +88,9 @@ func (s *Service) release(ctx context.Context, past held, most int) (ended []hel
 				return err
 			}
 		}
-		if err := books.keep(ctx, tx); err != nil {
-			return err
-		}
-		return s.relay.Add(ctx, tx, told...)
+		books.keep(tx)
+		s.relay.Add(tx, told...)
+		return nil
 	})
 	return ended, err
 }

@@ -138,14 +138,13 @@ func (s *Service) request(ctx context.Context, tenant uuid.UUID, keyID string, r
 			return err
 		}
 		books.post(b, movedWithdrawal, w.ID, uuid.Nil, available, reserved, w.Amount)
-		if err := books.keep(ctx, tx); err != nil {
-			return err
-		}
+		books.keep(tx)
 		told, err := event.Seal(tenant, w.ID.String(), books.now, w.told(), trace.Parent(ctx))
 		if err != nil {
 			return err
 		}
-		return s.relay.Add(ctx, tx, told)
+		s.relay.Add(tx, told)
+		return nil
 	})
 	if err != nil {
 		return nil, nil, false, fmt.Errorf("request withdrawal: %w", err)

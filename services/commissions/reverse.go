@@ -67,13 +67,10 @@ func (s *Service) reverse(ctx context.Context, tx *postgres.Tx, refunds []event.
 		}
 		told = append(told, reversed)
 	}
-	if err := keepReversals(ctx, tx, commissions); err != nil {
-		return err
-	}
-	if err := books.keep(ctx, tx); err != nil {
-		return err
-	}
-	return s.relay.Add(ctx, tx, told...)
+	keepReversals(tx, commissions)
+	books.keep(tx)
+	s.relay.Add(tx, told...)
+	return nil
 }
 
 // reverse moves the refund's share of the commission back, and notes it on the commission.
@@ -188,7 +185,7 @@ from unnest($1::uuid[], $2::uuid[], $3::bigint[], $4::text[]) as refund (tenant_
 where c.tenant_id = refund.tenant_id and c.commission_id = refund.commission_id`
 
 // keepReversals stores what refunds have made of the commissions.
-func keepReversals(ctx context.Context, tx *postgres.Tx, commissions map[commissionKey]*ownedCommission) error {
+func keepReversals(tx *postgres.Tx, commissions map[commissionKey]*ownedCommission) {
 	var tenants, ids []uuid.UUID
 	var reversed []int64
 	var statuses []string
@@ -196,10 +193,7 @@ func keepReversals(ctx context.Context, tx *postgres.Tx, commissions map[commiss
 		tenants, ids = append(tenants, key.tenant), append(ids, key.id)
 		reversed, statuses = append(reversed, c.Reversed.Centavos()), append(statuses, c.Status)
 	}
-	if _, err := tx.Exec(ctx, keepReversalsStatement, tenants, ids, reversed, statuses); err != nil {
-		return fmt.Errorf("keep reversals: %w", err)
-	}
-	return nil
+	tx.Later(postgres.Doing("keep reversals"), keepReversalsStatement, tenants, ids, reversed, statuses)
 }
 
 // reasonSaleRefunded is why a commission is reversed.

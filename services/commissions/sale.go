@@ -84,3 +84,10 @@ func hold(sale event.Event[event.SaleRecorded]) (status string, availableAt time
 	}
 	return statusAvailable, earned
 }
+
+// earnedQuery counts the commissions that the sales of a window have earned, whoever they
+// are of: each sale one, with the amounts that the sale told.
+const earnedQuery = `
+select count(*), coalesce(sum(base_amount_centavos), 0)::bigint, coalesce(sum(commission_amount_centavos), 0)::bigint
+from commissions
+where created_at >= $1 and created_at < $2 and kind = '` + kindSale + `' and 'sale.recorded' = any($3::text[])`

@@ -66,9 +66,6 @@ func (s *Service) showStatement(call *web.Call) (web.Answer, error) {
 
 func readSpan(call *web.Call) (span, error) {
 	asked := span{tenant: call.Tenant(), from: earliest, until: latest}
-	if err := call.Query("from", "to"); err != nil {
-		return asked, err
-	}
 	var err error
 	if asked.partner, err = call.PathID("partner_id"); err != nil {
 		return asked, err

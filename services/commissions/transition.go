@@ -198,11 +198,10 @@ func (s *Service) keepChanges(ctx context.Context, tx *postgres.Tx, tenant uuid.
 	if err := books.cover(ctx, tx, max(1, coverMost/len(books.books))); err != nil {
 		return err
 	}
-	if err := books.keep(ctx, tx); err != nil {
-		return err
-	}
+	books.keep(tx)
 	if err := made.update(ctx, tx, tenant, keyID); err != nil {
 		return err
 	}
-	return s.relay.Add(ctx, tx, told...)
+	s.relay.Add(tx, told...)
+	return nil
 }

@@ -33,9 +33,6 @@ type check struct {
 // verifyLedger answers GET /api/v1/ledger/verify. All of the tenant's transfers are read
 // for it, which takes longer than an ordinary answer may.
 func (s *Service) verifyLedger(call *web.Call) (web.Answer, error) {
-	if err := call.Query(); err != nil {
-		return web.Answer{}, err
-	}
 	return web.Answer{Status: http.StatusOK, Stream: &web.Stream{Type: "application/json", Write: func(to io.Writer) error {
 		found, err := s.verify(call.Context(), call.Tenant())
 		if err != nil {

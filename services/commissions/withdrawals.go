@@ -133,9 +133,6 @@ const requestedAtQuery = `select requested_at from withdrawals where tenant_id =
 
 // showWithdrawal answers GET /api/v1/withdrawals/{withdrawal_id}.
 func (s *Service) showWithdrawal(call *web.Call) (web.Answer, error) {
-	if err := call.Query(); err != nil {
-		return web.Answer{}, err
-	}
 	id, err := call.PathID("withdrawal_id")
 	if err != nil {
 		return web.Answer{}, err

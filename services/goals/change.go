@@ -26,9 +26,6 @@ func (s *Service) changeGoal(call *web.Call) (web.Answer, error) {
 	if err != nil {
 		return web.Answer{}, err
 	}
-	if err := call.Query(); err != nil {
-		return web.Answer{}, err
-	}
 	var wanted goalChange
 	if err := call.Decode(&wanted); err != nil {
 		return web.Answer{}, err

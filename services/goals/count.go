@@ -24,9 +24,7 @@ func (s *Service) count(ctx context.Context, tx *postgres.Tx, events []event.Sea
 		return err
 	}
 	tenants := tenantsOf(facts)
-	if err := shareTenants(ctx, tx, tenants); err != nil {
-		return err
-	}
+	shareTenants(tx, tenants)
 	fresh, err := recordFacts(ctx, tx, facts)
 	if err != nil || len(fresh) == 0 {
 		return err

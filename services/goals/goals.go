@@ -39,7 +39,7 @@ func Document() (*openapi.Document, error) { return openapi.Load(document) }
 
 // Config is what only this service is configured with.
 type Config struct {
-	PerTenant int `env:"GOALS_PER_TENANT"` // goals of one tenant that may be active; default 500
+	PerTenant int `env:"GOALS_PER_TENANT" envDefault:"500" allow:"1..100000"` // goals of one tenant that may be active
 }
 
 // Service is the goals service.

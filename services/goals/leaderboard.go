@@ -68,9 +68,6 @@ func (s *Service) listProgress(call *web.Call) (web.Answer, error) {
 	if err != nil {
 		return web.Answer{}, err
 	}
-	if err := call.Query("limit", "cursor", "partner_id", "period_start"); err != nil {
-		return web.Answer{}, err
-	}
 	page, err := call.PageOf(standingSize)
 	if err != nil {
 		return web.Answer{}, err

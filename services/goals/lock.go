@@ -24,14 +24,11 @@ const shareTenantsStatement = `
 select pg_advisory_xact_lock_shared(hashtextextended('goals ' || tenant_id::text, 0))
 from unnest($1::uuid[]) as t (tenant_id)`
 
-// shareTenants waits until no goal of these tenants is being made or changed, and has new ones
-// wait for the end of tx. Tenants are sorted, so that transactions which share
+// shareTenants has the next statement wait until no goal of these tenants is being made or
+// changed, and has new ones wait for the end of tx. Tenants are sorted, so that transactions which share
 // several never wait for each other in a circle.
-func shareTenants(ctx context.Context, tx *postgres.Tx, tenants []uuid.UUID) error {
-	if _, err := tx.Exec(ctx, shareTenantsStatement, tenants); err != nil {
-		return fmt.Errorf("share tenants: %w", err)
-	}
-	return nil
+func shareTenants(tx *postgres.Tx, tenants []uuid.UUID) {
+	tx.Later(postgres.Doing("share tenants"), shareTenantsStatement, tenants)
 }
 
 const holdTenantStatement = `

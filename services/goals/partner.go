@@ -25,9 +25,6 @@ type partnerProgress struct {
 
 // listPartnerProgress answers GET /api/v1/goals/progress, the newest goal first.
 func (s *Service) listPartnerProgress(call *web.Call) (web.Answer, error) {
-	if err := call.Query("limit", "cursor", "partner_id"); err != nil {
-		return web.Answer{}, err
-	}
 	page, err := call.Page()
 	if err != nil {
 		return web.Answer{}, err

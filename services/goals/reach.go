@@ -76,7 +76,8 @@ func (s *Service) reach(ctx context.Context, tx *postgres.Tx, arrivals []arrival
 		}
 	}
 	tx.AfterCommit(func() { s.logReached(told) })
-	return s.relay.Add(ctx, tx, told...)
+	s.relay.Add(tx, told...)
+	return nil
 }
 
 // seal makes the event that tells of the arrival. Its id follows from goal, partner

@@ -17,9 +17,6 @@ func (s *Service) getGoal(call *web.Call) (web.Answer, error) {
 	if err != nil {
 		return web.Answer{}, err
 	}
-	if err := call.Query(); err != nil {
-		return web.Answer{}, err
-	}
 	g, err := s.find(call.Context(), call.Tenant(), id)
 	if err != nil {
 		return web.Answer{}, err
@@ -28,9 +25,6 @@ func (s *Service) getGoal(call *web.Call) (web.Answer, error) {
 }
 
 func (s *Service) listGoals(call *web.Call) (web.Answer, error) {
-	if err := call.Query("limit", "cursor"); err != nil {
-		return web.Answer{}, err
-	}
 	page, err := call.Page()
 	if err != nil {
 		return web.Answer{}, err

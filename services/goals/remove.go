@@ -18,9 +18,6 @@ func (s *Service) deleteGoal(call *web.Call) (web.Answer, error) {
 	if err != nil {
 		return web.Answer{}, err
 	}
-	if err := call.Query(); err != nil {
-		return web.Answer{}, err
-	}
 	if err := s.remove(call.Context(), call.Tenant(), id); err != nil {
 		return web.Answer{}, err
 	}

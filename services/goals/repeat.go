@@ -32,6 +32,7 @@ func findFirst(ctx context.Context, tx *postgres.Tx, wanted *goal) (first goalBo
 	if err != nil {
 		return goalBody{}, false, fmt.Errorf("find goal by external_ref: %w", err)
 	}
+	tx.Vouch()
 	return first, true, nil
 }
 

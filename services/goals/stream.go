@@ -28,9 +28,6 @@ func (s *Service) streamProgress(call *web.Call) (web.Answer, error) {
 	if err != nil {
 		return web.Answer{}, err
 	}
-	if err := call.Query(); err != nil {
-		return web.Answer{}, err
-	}
 	g, err := s.find(call.Context(), call.Tenant(), id)
 	if err != nil {
 		return web.Answer{}, err

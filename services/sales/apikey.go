@@ -139,9 +139,6 @@ func scanAPIKey(row pgx.CollectableRow) (k apiKey, err error) {
 
 // listKeys answers GET /api/v1/api-keys.
 func (s *Service) listKeys(call *web.Call) (web.Answer, error) {
-	if err := call.Query("limit", "cursor"); err != nil {
-		return web.Answer{}, err
-	}
 	return list(s, call, scanAPIKey, func(k apiKey) uuid.UUID { return k.APIKeyID }, listKeysQuery, pgx.NamedArgs{})
 }
 
@@ -149,23 +146,28 @@ const revokeKeyStatement = `
 update api_keys set revoked_at = coalesce(revoked_at, $3), version = nextval('api_key_version')
 where tenant_id = $1 and api_key_id = $2`
 
-// revokeKey answers DELETE /api/v1/api-keys/{api_key_id}. Doing it again changes nothing.
+// revokeKey answers DELETE /api/v1/api-keys/{api_key_id}.
 func (s *Service) revokeKey(call *web.Call) (web.Answer, error) {
 	id, err := call.PathID("api_key_id")
 	if err != nil {
 		return web.Answer{}, err
 	}
-	err = s.change(call.Context(), call.Tenant(), func(tx *postgres.Tx) error {
-		tag, err := tx.Exec(call.Context(), revokeKeyStatement, call.Tenant(), id, event.Instant(s.deps.Now()))
+	if err := s.endKey(call.Context(), call.Tenant(), id); err != nil {
+		return web.Answer{}, err
+	}
+	return web.Answer{Status: 204}, nil
+}
+
+// endKey revokes a key of the tenant; 404 where it has none of that id. Doing it again
+// changes nothing.
+func (s *Service) endKey(ctx context.Context, tenant, id uuid.UUID) error {
+	return s.change(ctx, tenant, func(tx *postgres.Tx) error {
+		tag, err := tx.Exec(ctx, revokeKeyStatement, tenant, id, event.Instant(s.deps.Now()))
 		if err == nil && tag.RowsAffected() == 0 {
 			err = web.NotFound()
 		}
 		return err
 	})
-	if err != nil {
-		return web.Answer{}, err
-	}
-	return web.Answer{Status: 204}, nil
 }
 
 const keysSinceQuery = `

@@ -45,11 +45,18 @@ func (s *Service) recordSales(call *web.Call) (web.Answer, error) {
 	}
 	release, err := s.recorder.reserve(call.Context(), len(valid))
 	if err != nil {
+		for range elements {
+			countReport(kindSale, web.Answer{}, err)
+		}
 		return web.Answer{}, err
 	}
 	defer release()
 	s.recordInOrder(call.Context(), call.Credential, call.Tenant(), valid)
-	return call.Results(len(elements), func(i int) (web.Answer, error) { return elements[i].answer() })
+	return call.Results(len(elements), func(i int) (web.Answer, error) {
+		answer, err := elements[i].answer()
+		countReport(kindSale, answer, err)
+		return answer, err
+	})
 }
 
 // answer is what the report would have been answered as a call of its own.

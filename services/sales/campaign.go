@@ -102,9 +102,6 @@ order by campaign_id desc limit @limit`
 
 // listCampaigns answers GET /api/v1/campaigns.
 func (s *Service) listCampaigns(call *web.Call) (web.Answer, error) {
-	if err := call.Query("limit", "cursor"); err != nil {
-		return web.Answer{}, err
-	}
 	return list(s, call, scanCampaign, func(c campaign) uuid.UUID { return c.CampaignID }, listCampaignsQuery, pgx.NamedArgs{})
 }
 

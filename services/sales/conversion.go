@@ -26,6 +26,8 @@ type conversion struct {
 	CommissionID     *uuid.UUID `json:"commission_id"` // null: it earned nothing
 	CommissionAmount *money.BRL `json:"commission_amount_brl"`
 	CreatedAt        time.Time  `json:"created_at"`
+
+	erased bool // as that of a sale
 }
 
 // conversionTypes are what a conversion can be; the first is what it is unless it says.
@@ -33,11 +35,11 @@ var conversionTypes = []string{"lead", "signup", "trial", "custom"}
 
 const conversionColumns = `
 conversion_id, external_ref, type, partner_id, referral_code, campaign_id, plan_id, value_centavos, occurred_at, customer_ref, notes,
-commission_id, commission_centavos, created_at`
+commission_id, commission_centavos, created_at, erased_at is not null as erased`
 
 func scanConversion(row pgx.CollectableRow) (c conversion, err error) {
 	return c, row.Scan(&c.ConversionID, &c.ExternalRef, &c.Type, &c.PartnerID, &c.ReferralCode, &c.CampaignID, &c.PlanID, &c.Value,
-		&c.OccurredAt, &c.CustomerRef, &c.Notes, &c.CommissionID, &c.CommissionAmount, &c.CreatedAt)
+		&c.OccurredAt, &c.CustomerRef, &c.Notes, &c.CommissionID, &c.CommissionAmount, &c.CreatedAt, &c.erased)
 }
 
 const getConversionQuery = `select ` + conversionColumns + ` from conversions where tenant_id = $1 and conversion_id = $2`
@@ -62,9 +64,6 @@ order by conversion_id desc limit @limit`
 
 // listConversions answers GET /api/v1/conversions.
 func (s *Service) listConversions(call *web.Call) (web.Answer, error) {
-	if err := call.Query("limit", "cursor", "external_ref", "partner_id", "campaign_id", "type"); err != nil {
-		return web.Answer{}, err
-	}
 	ref, err := call.QueryText("external_ref", longestRef)
 	if err != nil {
 		return web.Answer{}, err

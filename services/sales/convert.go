@@ -55,7 +55,7 @@ func (s *Service) recordConversion(call *web.Call) (web.Answer, error) {
 	return answer, nil
 }
 
-const findConversionQuery = `select ` + conversionColumns + ` from conversions where tenant_id = $1 and external_ref = $2`
+const findConversionQuery = `select ` + conversionColumns + ` from conversions where tenant_id = $1 and external_ref = $2 for key share` // as a sale
 
 // convert records the reported conversion, or finds the one that the same external_ref
 // recorded before; fresh tells which.
@@ -140,7 +140,8 @@ func (s *Service) insertConversion(ctx context.Context, tenant uuid.UUID, versio
 		if recorded = tag.RowsAffected() == 1; err != nil || !recorded {
 			return err
 		}
-		return s.relay.Add(ctx, tx, told)
+		s.relay.Add(tx, told)
+		return nil
 	})
 	if err != nil {
 		return false, fmt.Errorf("record conversion: %w", err)
@@ -169,8 +170,8 @@ func (r conversionReport) occurredAt(now time.Time) time.Time {
 func (c conversion) differences(r conversionReport) []string {
 	return differing(
 		compared{"campaign_id", c.CampaignID == r.CampaignID},
-		compared{"customer_ref", equal(c.CustomerRef, r.CustomerRef)},
-		compared{"notes", equal(c.Notes, r.Notes)},
+		compared{"customer_ref", c.erased || equal(c.CustomerRef, r.CustomerRef)},
+		compared{"notes", c.erased || equal(c.Notes, r.Notes)},
 		compared{"occurred_at", r.OccurredAt == nil || c.OccurredAt.Equal(r.OccurredAt.Time)},
 		compared{"plan_id", equal(c.PlanID, r.PlanID)},
 		compared{"referral_code", c.ReferralCode == r.ReferralCode},

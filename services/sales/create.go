@@ -54,6 +54,7 @@ func create[T any](ctx context.Context, s *Service, c creation[T]) (web.Answer, 
 		if postgres.Absent(err) {
 			return nil
 		}
+		tx.Vouch()
 		return err
 	})
 	switch {

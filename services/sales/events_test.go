@@ -18,7 +18,7 @@ import (
 
 // soon is how long what follows an answer may take in a test: far longer than it
 // should, so that only a busy machine needs it.
-const soon = 30 * time.Second
+const soon = time.Minute
 
 // heard is how long the announcement of a key may take, which is promised within a second.
 const heard = 5 * time.Second

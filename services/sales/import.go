@@ -79,8 +79,8 @@ func readImportOrder(args []string) (order importOrder, err error) {
 		err = errors.New("name a file, or - for standard input")
 	}
 	if err == nil {
-		if order.tenant, err = uuid.Parse(*tenant); err != nil {
-			err = fmt.Errorf("--tenant: %q is not the id of a tenant", *tenant)
+		if order.tenant, err = readTenantID(*tenant); err != nil {
+			err = fmt.Errorf("--tenant: %w", err)
 		}
 	}
 	if order.refused == "" {

@@ -171,7 +171,7 @@ func TestAnImportThatIsKilledLosesNothingAndARepeatDoublesNothing(t *testing.T) 
 			t.Fatal(err)
 		}
 		testkit.Eventually(t, soon, "the import waits for the test", func() bool {
-			return f.rows("pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'") == 1
+			return f.rows("pg_stat_activity where datname = current_database() and wait_event_type = 'Lock' and query like '%insert into "+kill.table+" %'") == 1
 		})
 		if err := cmd.Process.Kill(); err != nil {
 			t.Fatal(err)

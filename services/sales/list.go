@@ -46,9 +46,6 @@ func answerPage[T any](s *Service, call *web.Call, page web.Page, scan pgx.RowTo
 
 // getOne answers the one row that the query finds, or 404.
 func getOne[T any](s *Service, call *web.Call, scan pgx.RowToFunc[T], query string, args ...any) (web.Answer, error) {
-	if err := call.Query(); err != nil {
-		return web.Answer{}, err
-	}
 	found, exists, err := one(call.Context(), s.deps.Pool, scan, query, args...)
 	switch {
 	case err != nil:
@@ -83,9 +80,6 @@ func one[T any](ctx context.Context, q querier, scan pgx.RowToFunc[T], query str
 func (s *Service) existing(call *web.Call, parameter, query string) (uuid.UUID, error) {
 	id, err := call.PathID(parameter)
 	if err != nil {
-		return id, err
-	}
-	if err := call.Query("limit", "cursor"); err != nil {
 		return id, err
 	}
 	var exists bool

@@ -26,6 +26,8 @@ type refund struct {
 	CommissionReversed money.BRL `json:"commission_reversed_brl"` // by this refund alone
 	Reason             *string   `json:"reason"`
 	CreatedAt          time.Time `json:"created_at"`
+
+	erased bool // the customer of the sale was forgotten, and the reason with it
 }
 
 // refundReport is what a payment system says of a refund.
@@ -106,7 +108,8 @@ func (s *Service) refund(ctx context.Context, tenant uuid.UUID, r refundReport) 
 		if err != nil {
 			return err
 		}
-		return s.relay.Add(ctx, tx, told)
+		s.relay.Add(tx, told)
+		return nil
 	})
 	if err != nil {
 		return refund{}, false, fmt.Errorf("refund sale: %w", err)
@@ -124,10 +127,14 @@ func decideRefund(sold sale, r refundReport, now time.Time) (refund, error) {
 	if err != nil {
 		return refund{}, err
 	}
+	reason := r.Reason
+	if sold.erased {
+		reason = nil // nobody could find it any more who is to erase it
+	}
 	return refund{
 		RefundID: id, SaleID: sold.SaleID, ExternalRef: r.ExternalRef, Amount: r.Amount,
 		CommissionReversed: sold.reversed(sold.Refunded+r.Amount) - sold.reversed(sold.Refunded),
-		Reason:             r.Reason, CreatedAt: event.Instant(now),
+		Reason:             reason, CreatedAt: event.Instant(now), erased: sold.erased,
 	}, nil
 }
 
@@ -139,8 +146,9 @@ func (s sale) reversed(refunded money.BRL) money.BRL {
 
 const refundStatement = `
 with made as (
-	insert into refunds (tenant_id, refund_id, sale_id, external_ref, amount_centavos, commission_reversed_centavos, reason, created_at)
-	values (@tenant_id, @refund_id, @sale_id, @external_ref, @amount, @reversed, @reason, @created_at)
+	insert into refunds (tenant_id, refund_id, sale_id, external_ref, amount_centavos, commission_reversed_centavos, reason, created_at, erased_at)
+	values (@tenant_id, @refund_id, @sale_id, @external_ref, @amount, @reversed, @reason, @created_at,
+	        case when @erased then @created_at::timestamptz end)
 	on conflict (tenant_id, external_ref) do nothing
 	returning amount_centavos)
 update sales set refunded_centavos = refunded_centavos + made.amount_centavos
@@ -151,7 +159,7 @@ from made where tenant_id = @tenant_id and sale_id = @sale_id`
 func insertRefund(ctx context.Context, tx *postgres.Tx, tenant uuid.UUID, r refund) (bool, error) {
 	tag, err := tx.Exec(ctx, refundStatement, pgx.NamedArgs{
 		"tenant_id": tenant, "refund_id": r.RefundID, "sale_id": r.SaleID, "external_ref": r.ExternalRef,
-		"amount": int64(r.Amount), "reversed": int64(r.CommissionReversed), "reason": r.Reason, "created_at": r.CreatedAt,
+		"amount": int64(r.Amount), "reversed": int64(r.CommissionReversed), "reason": r.Reason, "created_at": r.CreatedAt, "erased": r.erased,
 	})
 	return tag.RowsAffected() == 1, err
 }
@@ -169,15 +177,15 @@ func (r refund) event(tenant uuid.UUID, sold sale, traceparent string) (event.Se
 func (r refund) differences(repeat refundReport) []string {
 	return differing(
 		compared{"amount_brl", r.Amount == repeat.Amount},
-		compared{"reason", equal(r.Reason, repeat.Reason)},
+		compared{"reason", r.erased || equal(r.Reason, repeat.Reason)},
 		compared{"sale_id", r.SaleID == repeat.saleID},
 	)
 }
 
-const refundColumns = `refund_id, sale_id, external_ref, amount_centavos, commission_reversed_centavos, reason, created_at`
+const refundColumns = `refund_id, sale_id, external_ref, amount_centavos, commission_reversed_centavos, reason, created_at, erased_at is not null as erased`
 
 func scanRefund(row pgx.CollectableRow) (r refund, err error) {
-	return r, row.Scan(&r.RefundID, &r.SaleID, &r.ExternalRef, &r.Amount, &r.CommissionReversed, &r.Reason, &r.CreatedAt)
+	return r, row.Scan(&r.RefundID, &r.SaleID, &r.ExternalRef, &r.Amount, &r.CommissionReversed, &r.Reason, &r.CreatedAt, &r.erased)
 }
 
 const findRefundQuery = `select ` + refundColumns + ` from refunds where tenant_id = $1 and external_ref = $2`

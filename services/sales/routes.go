@@ -14,14 +14,14 @@ func (s *Service) routes() []web.Route {
 		keys   = web.Scope(auth.KeysWrite)
 	)
 	return []web.Route{
-		{Method: "POST", Pattern: "/api/v1/sales", Access: report, Handle: s.recordSale},
+		{Method: "POST", Pattern: "/api/v1/sales", Access: report, Lenient: true, Handle: counted(kindSale, s.recordSale)},
 		{Method: "POST", Pattern: "/api/v1/sales/batch", Access: report, Batch: "sales", Handle: s.recordSales},
 		{Method: "GET", Pattern: "/api/v1/sales", Access: read, Handle: s.listSales},
 		{Method: "GET", Pattern: "/api/v1/sales/{sale_id}", Access: read, Handle: s.getSale},
-		{Method: "POST", Pattern: "/api/v1/sales/{sale_id}/refunds", Access: report, Handle: s.recordRefund},
+		{Method: "POST", Pattern: "/api/v1/sales/{sale_id}/refunds", Access: report, Handle: counted(kindRefund, s.recordRefund)},
 		{Method: "GET", Pattern: "/api/v1/sales/{sale_id}/refunds", Access: read, Handle: s.listRefunds},
 
-		{Method: "POST", Pattern: "/api/v1/conversions", Access: report, Handle: s.recordConversion},
+		{Method: "POST", Pattern: "/api/v1/conversions", Access: report, Lenient: true, Handle: counted(kindConversion, s.recordConversion)},
 		{Method: "GET", Pattern: "/api/v1/conversions", Access: read, Handle: s.listConversions},
 		{Method: "GET", Pattern: "/api/v1/conversions/{conversion_id}", Access: read, Handle: s.getConversion},
 

@@ -29,16 +29,17 @@ type sale struct {
 	CreatedAt        time.Time `json:"created_at"`
 
 	holdDays int
+	erased   bool // the customer was forgotten, and what there was of CustomerRef and Notes with it
 }
 
 const saleColumns = `
 sale_id, external_ref, partner_id, referral_code, campaign_id, plan_id, amount_centavos, sold_at, customer_ref, notes,
-commission_id, commission_pct_e4, commission_centavos, refunded_centavos, created_at, hold_days`
+commission_id, commission_pct_e4, commission_centavos, refunded_centavos, created_at, hold_days, erased_at is not null as erased`
 
 // targets are where a row of saleColumns is read into.
 func (s *sale) targets() []any {
 	return []any{&s.SaleID, &s.ExternalRef, &s.PartnerID, &s.ReferralCode, &s.CampaignID, &s.PlanID, &s.Amount, &s.SoldAt, &s.CustomerRef, &s.Notes,
-		&s.CommissionID, &s.CommissionPct, &s.CommissionAmount, &s.Refunded, &s.CreatedAt, &s.holdDays}
+		&s.CommissionID, &s.CommissionPct, &s.CommissionAmount, &s.Refunded, &s.CreatedAt, &s.holdDays, &s.erased}
 }
 
 func scanSale(row pgx.CollectableRow) (s sale, err error) {

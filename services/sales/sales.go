@@ -38,8 +38,8 @@ var loadDocument = sync.OnceValues(func() (*openapi.Document, error) { return op
 
 // Config is what only this service is configured with.
 type Config struct {
-	AdminToken string `env:"ADMIN_TOKEN"`                  // of the operator; empty: /admin/v1 refuses everybody
-	Writers    int    `env:"SALES_WRITERS" envDefault:"1"` // commits in flight at once; 2 pay off where an fsync takes long
+	AdminToken string `env:"ADMIN_TOKEN" allow:"text" secret:"true"`     // of the operator; nothing: /admin/v1 refuses everybody
+	Writers    int    `env:"SALES_WRITERS" envDefault:"1" allow:"1..64"` // commits in flight at once; 2 pay off where an fsync takes long
 }
 
 // Service is the sales service.

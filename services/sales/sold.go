@@ -90,9 +90,6 @@ func (s *Service) listSales(call *web.Call) (web.Answer, error) {
 }
 
 func readSaleFilter(call *web.Call) (f saleFilter, err error) {
-	if err = call.Query("limit", "cursor", "external_ref", "partner_id", "campaign_id", "sold_from", "sold_to"); err != nil {
-		return f, err
-	}
 	if f.externalRef, err = call.QueryText("external_ref", longestRef); err != nil {
 		return f, err
 	}

@@ -71,9 +71,6 @@ func scanTenant(row pgx.CollectableRow) (t tenant, err error) {
 
 // listTenants answers GET /admin/v1/tenants.
 func (s *Service) listTenants(call *web.Call) (web.Answer, error) {
-	if err := call.Query("limit", "cursor"); err != nil {
-		return web.Answer{}, err
-	}
 	return list(s, call, scanTenant, func(t tenant) uuid.UUID { return t.TenantID }, listTenantsQuery, pgx.NamedArgs{})
 }
 
@@ -83,8 +80,7 @@ returning tenant_id, name, status, created_at`
 
 const touchKeysStatement = `update api_keys set version = nextval('api_key_version') where tenant_id = $1`
 
-// changeTenant answers PATCH /admin/v1/tenants/{tenant_id}. A suspension holds in this
-// service at once and in the others within a second.
+// changeTenant answers PATCH /admin/v1/tenants/{tenant_id}.
 func (s *Service) changeTenant(call *web.Call) (web.Answer, error) {
 	id, err := call.PathID("tenant_id")
 	if err != nil {
@@ -96,20 +92,27 @@ func (s *Service) changeTenant(call *web.Call) (web.Answer, error) {
 	if err := call.Decode(&body); err != nil {
 		return web.Answer{}, err
 	}
-	var t tenant
-	err = s.change(call.Context(), id, func(tx *postgres.Tx) error {
-		rows, err := tx.Query(call.Context(), changeTenantStatement, id, body.Status)
+	t, err := s.setTenantStatus(call.Context(), id, body.Status)
+	if err != nil {
+		return web.Answer{}, err
+	}
+	return web.Answer{Status: 200, Body: t}, nil
+}
+
+// setTenantStatus suspends a tenant or makes it active again; nil leaves it as it is, and
+// 404 is a tenant that there is not. A suspension holds in this service at once and in
+// the others within a second. Doing it again changes nothing.
+func (s *Service) setTenantStatus(ctx context.Context, id uuid.UUID, status *string) (t tenant, err error) {
+	err = s.change(ctx, id, func(tx *postgres.Tx) error {
+		rows, err := tx.Query(ctx, changeTenantStatement, id, status)
 		if err != nil {
 			return fmt.Errorf("change tenant: %w", err)
 		}
 		if t, err = pgx.CollectExactlyOneRow(rows, scanTenant); err != nil {
 			return fmt.Errorf("change tenant: %w", err)
 		}
-		_, err = tx.Exec(call.Context(), touchKeysStatement, id)
+		_, err = tx.Exec(ctx, touchKeysStatement, id)
 		return err
 	})
-	if err != nil {
-		return web.Answer{}, err
-	}
-	return web.Answer{Status: 200, Body: t}, nil
+	return t, err
 }

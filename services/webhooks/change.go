@@ -47,9 +47,6 @@ func (c change) apply(e *endpoint) {
 
 // changeEndpoint answers PATCH /api/v1/webhook-endpoints/{endpoint_id}.
 func (s *Service) changeEndpoint(call *web.Call) (web.Answer, error) {
-	if err := call.Query(); err != nil {
-		return web.Answer{}, err
-	}
 	id, err := call.PathID("endpoint_id")
 	if err != nil {
 		return web.Answer{}, err
@@ -86,9 +83,7 @@ where tenant_id = $1 and endpoint_id = $2 and deleted_at is null`
 // without holding the tenant: what it writes over is what it has read.
 func (s *Service) amend(ctx context.Context, tenant, id uuid.UUID, wanted change) (e endpoint, err error) {
 	err = postgres.Transact(ctx, s.deps.Pool, func(tx *postgres.Tx) error {
-		if err := lockTenants(ctx, tx, tenant); err != nil {
-			return err
-		}
+		lockTenants(tx, tenant)
 		if e, err = readEndpoint(ctx, tx, holdEndpointQuery, tenant, id); err != nil {
 			return err
 		}

@@ -54,16 +54,18 @@ type claimed struct {
 // delivery of an event from before $5, which spares a look at older partitions, nor one
 // before its first; both are whole milliseconds, since ids know no finer time. What has
 // ended leaves dead entries at the front of the index, and a look from its start would
-// walk through all of them each time. What is put back is found by the sweep.
+// walk through all of them each time. What is put back is found by the sweep, and so is
+// what changed between the look and its lock: a row is updated at the place where it was
+// locked, which spares another look at the index.
 const claimStatement = `
 with picked as (
 	select next.*, url, max_attempts, ` + signingColumns + `
-	from unnest($1::uuid[], $2::uuid[], $3::integer[], $6::uuid[]) as granted (tenant_id, endpoint_id, slots, first)` + ofTheirEndpoints + `
+	from unnest($1::uuid[], $2::uuid[], $3::integer[], $6::uuid[]) as granted (tenant_id, endpoint_id, most, first)` + ofTheirEndpoints + `
 	cross join lateral (
-		select d.tenant_id, d.endpoint_id, d.delivery_id from pending d
+		select d.ctid as place from pending d
 		where d.tenant_id = granted.tenant_id and d.endpoint_id = granted.endpoint_id
 			and d.delivery_id >= granted.first and d.claim is null and d.due_at is null
-		order by d.delivery_id limit granted.slots
+		order by d.delivery_id limit granted.most
 		for update skip locked) next),` + claimPicked + `
 	and e.created_at >= $5
 order by taken.delivery_id`
@@ -73,12 +75,12 @@ order by taken.delivery_id`
 const claimAgainStatement = `
 with picked as (
 	select next.*, url, max_attempts, ` + signingColumns + `
-	from unnest($1::uuid[], $2::uuid[], $3::integer[]) as granted (tenant_id, endpoint_id, slots)` + ofTheirEndpoints + `
+	from unnest($1::uuid[], $2::uuid[], $3::integer[]) as granted (tenant_id, endpoint_id, most)` + ofTheirEndpoints + `
 	cross join lateral (
-		select d.tenant_id, d.endpoint_id, d.delivery_id from pending d
+		select d.ctid as place from pending d
 		where d.tenant_id = granted.tenant_id and d.endpoint_id = granted.endpoint_id
 			and d.due_at <= now() and d.attempts < p.max_attempts and d.claim is null
-		order by d.due_at limit granted.slots
+		order by d.due_at limit granted.most
 		for update skip locked) next),` + claimPicked
 
 const (
@@ -90,7 +92,7 @@ const (
 taken as (
 	update pending d set claim = $4, claimed_at = now(), allowed = picked.max_attempts
 	from picked
-	where d.tenant_id = picked.tenant_id and d.endpoint_id = picked.endpoint_id and d.delivery_id = picked.delivery_id
+	where d.ctid = picked.place
 	returning d.tenant_id, d.endpoint_id, d.delivery_id, d.created_at, d.event_id, d.attempts, d.allowed,
 		picked.url, picked.secret, picked.previous_secret, picked.standard_webhooks)
 select taken.*, e.name, e.body, e.traceparent
@@ -104,7 +106,7 @@ type taker func(ctx context.Context, pool *pgxpool.Pool, grants []grant, token u
 
 // take claims what was never attempted.
 func take(ctx context.Context, pool *pgxpool.Pool, grants []grant, token uuid.UUID) ([]claimed, error) {
-	tenants, endpoints, slots := columnsOf(grants)
+	tenants, endpoints, most := columnsOf(grants)
 	first := make([]uuid.UUID, len(grants))
 	oldest := grants[0].since
 	for i, g := range grants {
@@ -113,7 +115,7 @@ func take(ctx context.Context, pool *pgxpool.Pool, grants []grant, token uuid.UU
 			oldest = g.since
 		}
 	}
-	jobs, err := runPlanned(ctx, pool, scanClaimed, claimStatement, tenants, endpoints, slots, token, oldest.Truncate(time.Millisecond), first)
+	jobs, err := runPlanned(ctx, pool, scanClaimed, claimStatement, tenants, endpoints, most, token, oldest.Truncate(time.Millisecond), first)
 	if err != nil {
 		return nil, fmt.Errorf("claim deliveries: %w", err)
 	}
@@ -122,19 +124,19 @@ func take(ctx context.Context, pool *pgxpool.Pool, grants []grant, token uuid.UU
 
 // takeAgain claims what has failed before and is due.
 func takeAgain(ctx context.Context, pool *pgxpool.Pool, grants []grant, token uuid.UUID) ([]claimed, error) {
-	tenants, endpoints, slots := columnsOf(grants)
-	jobs, err := runPlanned(ctx, pool, scanClaimed, claimAgainStatement, tenants, endpoints, slots, token)
+	tenants, endpoints, most := columnsOf(grants)
+	jobs, err := runPlanned(ctx, pool, scanClaimed, claimAgainStatement, tenants, endpoints, most, token)
 	if err != nil {
 		return nil, fmt.Errorf("claim deliveries again: %w", err)
 	}
 	return under(token, jobs), nil
 }
 
-func columnsOf(grants []grant) (tenants, endpoints []uuid.UUID, slots []int) {
+func columnsOf(grants []grant) (tenants, endpoints []uuid.UUID, most []int) {
 	for _, g := range grants {
-		tenants, endpoints, slots = append(tenants, g.tenant), append(endpoints, g.endpoint), append(slots, g.slots)
+		tenants, endpoints, most = append(tenants, g.tenant), append(endpoints, g.endpoint), append(most, g.most())
 	}
-	return tenants, endpoints, slots
+	return tenants, endpoints, most
 }
 
 func scanClaimed(row pgx.CollectableRow) (job claimed, err error) {

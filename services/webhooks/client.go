@@ -12,6 +12,7 @@ import (
 	"net/http/httptrace"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 	"unicode/utf8"
@@ -69,6 +70,7 @@ const (
 type outcome struct {
 	At         time.Time     // when it began, UTC
 	Duration   time.Duration // until the response head, or until it failed
+	Held       time.Duration // until nothing more was read: how long its receiver held the slot
 	Delivered  bool          // a 2xx response head came in time
 	StatusCode int           // 0 without a response
 	Error      failure       // "" exactly if Delivered
@@ -84,7 +86,7 @@ type outcome struct {
 // POST only where a reused connection turned out to be broken before one byte was
 // written, which is still the first POST that a receiver sees.
 type sender struct {
-	policy    targetPolicy
+	judged    judgedURLs
 	timeout   time.Duration
 	transport *http.Transport
 }
@@ -94,7 +96,7 @@ func newSender(policy targetPolicy, timeout time.Duration, lookup lookupFunc) *s
 	var http1 http.Protocols
 	http1.SetHTTP1(true)
 	return &sender{
-		policy:  policy,
+		judged:  judgedURLs{policy: policy, passed: map[string]bool{}},
 		timeout: timeout,
 		transport: &http.Transport{
 			Proxy:                  nil, // also none from the environment
@@ -123,11 +125,11 @@ func (s *sender) send(ctx context.Context, r request) outcome {
 	result := outcome{At: began.UTC()}
 	fail := func(why failure, cause error) outcome {
 		result.Duration, result.Error, result.Cause = time.Since(began), why, cause
+		result.Held = result.Duration
 		return result
 	}
-	// An endpoint may be older than today's policy.
-	if _, issues := s.policy.checkURL(r.URL); len(issues) > 0 {
-		return fail(failedBlocked, errors.New(issues[0].Message))
+	if err := s.judged.check(r.URL); err != nil {
+		return fail(failedBlocked, err)
 	}
 
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.timeout)
@@ -165,7 +167,41 @@ func (s *sender) send(ctx context.Context, r request) outcome {
 		body, _ := io.ReadAll(io.LimitReader(response.Body, maxResponse+1))
 		result.Excerpt = excerpt(body, maxResponse)
 	}
+	result.Held = time.Since(began)
 	return result
+}
+
+// judgedURLs remembers which URLs the policy lets through: an endpoint may be older than
+// today's policy, but that does not change while a process lives. It is safe for
+// concurrent use.
+type judgedURLs struct {
+	policy targetPolicy
+
+	mu     sync.Mutex
+	passed map[string]bool
+}
+
+// mostJudged bounds how many URLs are remembered.
+const mostJudged = 10_000
+
+// check returns why nothing may be sent to the URL; nil where something may.
+func (j *judgedURLs) check(raw string) error {
+	j.mu.Lock()
+	passed := j.passed[raw]
+	j.mu.Unlock()
+	if passed {
+		return nil
+	}
+	if _, issues := j.policy.checkURL(raw); len(issues) > 0 {
+		return errors.New(issues[0].Message)
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if len(j.passed) == mostJudged {
+		clear(j.passed)
+	}
+	j.passed[raw] = true
+	return nil
 }
 
 // classify names the reason for which no response head came. connected says whether

@@ -135,7 +135,7 @@ func TestAResentDeliveryIsSentWhateverALateWorkerTells(t *testing.T) {
 	k.fanOut(s, e)
 	claim := func() claimed {
 		t.Helper()
-		jobs, err := take(t.Context(), s.deps.Pool, []grant{{to, 1, e.CreatedAt.Truncate(time.Millisecond)}}, uuid.New())
+		jobs, err := take(t.Context(), s.deps.Pool, []grant{{to, 1, 1, e.CreatedAt.Truncate(time.Millisecond)}}, uuid.New())
 		if err != nil || len(jobs) != 1 {
 			t.Fatalf("claimed %d, %v", len(jobs), err)
 		}

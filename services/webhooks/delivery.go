@@ -94,9 +94,6 @@ type deliveryDetail struct {
 
 // getDelivery answers one delivery of the tenant as it is now.
 func (s *Service) getDelivery(call *web.Call) (web.Answer, error) {
-	if err := call.Query(); err != nil {
-		return web.Answer{}, err
-	}
 	id, err := call.PathID("delivery_id")
 	if err != nil {
 		return web.Answer{}, err

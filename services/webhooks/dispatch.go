@@ -3,6 +3,7 @@ package webhooks
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -35,7 +36,9 @@ type dispatcher struct {
 	recorder *recorder
 	doubts   *doubts
 	lease    time.Duration  // at least twice what an attempt may take
-	sending  sync.WaitGroup // attempts, and transactions that may start some
+	sending  sync.WaitGroup // senders, and transactions that may start some
+	underWay atomic.Int64   // senders
+	stopping atomic.Bool    // nothing more is begun to be sent
 
 	mu      sync.Mutex
 	running bool
@@ -49,14 +52,13 @@ func newDispatcher(deps service.Deps, sealer *sealer, sender *sender, concurrenc
 	}
 	first, again := share(concurrency)
 	d.lanes, d.again = newLanes(first, d.paces), newLanes(again, d.paces)
-	d.recorder = &recorder{
-		pool: deps.Pool, log: deps.Log, attempts: make(chan attempt, concurrency),
-	}
+	d.recorder = newRecorder(deps.Pool, deps.Log, aheadOfQuick*concurrency) // room for all that may be claimed at once
 	return d
 }
 
 // run sends until ctx ends. It returns after every attempt under way has ended, which
-// takes no longer than one may last, and its outcome is recorded. It runs once.
+// takes no longer than one may last, and its outcome is recorded. Where the database is
+// away it waits recordGrace for it and gives up. It runs once.
 func (d *dispatcher) run(ctx context.Context) error {
 	recording, giveUp := context.WithCancel(context.WithoutCancel(ctx))
 	defer giveUp()
@@ -66,6 +68,11 @@ func (d *dispatcher) run(ctx context.Context) error {
 		d.recorder.run(recording)
 	}()
 
+	defer context.AfterFunc(ctx, func() {
+		d.stopping.Store(true)
+		// Senders may wait for room to tell what came of their attempts.
+		time.AfterFunc(d.sender.timeout+recordGrace, giveUp)
+	})()
 	d.setRunning(true)
 	var claiming sync.WaitGroup
 	claiming.Go(func() { d.serve(ctx, d.lanes, take) })
@@ -126,7 +133,7 @@ func (d *dispatcher) dispatch(ctx context.Context, lanes *lanes, take taker) {
 		return
 	}
 	if ctx.Err() != nil { // the service stops, and nothing of this has been sent
-		d.putBack(jobs)
+		d.putBack(token, jobs)
 		lanes.refuse(grants)
 		return
 	}
@@ -141,8 +148,7 @@ func (d *dispatcher) dispatch(ctx context.Context, lanes *lanes, take taker) {
 			grants[i].since = at // what was ready before that has been claimed
 		}
 	}
-	lanes.settle(grants, count)
-	d.start(ctx, jobs)
+	d.start(ctx, burstsOf(jobs, lanes, lanes.settle(grants, count)))
 }
 
 // claim takes deliveries under the token. Its outcome must be known even where the
@@ -158,51 +164,61 @@ func (d *dispatcher) claim(take taker, grants []grant, token uuid.UUID) ([]claim
 	return jobs, err
 }
 
-// start sends each job on a goroutine of its own. A job whose secret cannot be opened
-// is put back: it must not be sent unsigned, and is no failure of its receiver's. So is
-// one that this process, stopped meanwhile, comes to when others may think it dead.
-func (d *dispatcher) start(ctx context.Context, jobs []claimed) {
-	var unsigned []claimed
-	for _, job := range jobs {
-		signed, err := d.sealer.sign(job.endpoint, job.sealed, job.eventID, time.Now(), job.body)
-		if err != nil {
-			d.log.Error("cannot sign a delivery", zap.Stringer("tenant_id", job.tenant), zap.Stringer("delivery_id", job.id), zap.Error(err))
-			unsigned = append(unsigned, job)
-			continue
+// start sends what is in each burst, on a goroutine for each of its slots.
+func (d *dispatcher) start(ctx context.Context, bursts []*burst) {
+	for _, b := range bursts {
+		d.underWay.Add(int64(b.senders))
+		for range b.senders {
+			d.sending.Go(func() { d.work(ctx, b) })
 		}
-		d.sending.Go(func() {
-			if age := time.Since(job.asked); age > d.lease/2 { // an attempt may take the other half
-				d.log.Warn("a claim is too old to be sent under", zap.Stringer("delivery_id", job.id), zap.Duration("age", age))
-				d.putBack([]claimed{job})
-				d.done(job)
-				return
-			}
-			a := d.send(ctx, job, signed)
-			d.paces.note(job.lane, a.outcome)
-			d.health.note(job, a.outcome)
-			d.recorder.attempts <- a
-			d.done(job) // whoever cannot be recorded holds up what comes next
-		})
 	}
-	if len(unsigned) == 0 {
-		return
-	}
-	d.putBack(unsigned)
-	d.done(unsigned...)
 }
 
-// done gives back the slots of the jobs.
-func (d *dispatcher) done(jobs ...claimed) {
-	var first, again []lane
-	for _, job := range jobs {
-		if job.attempts == 0 {
-			first = append(first, job.lane)
-		} else {
-			again = append(again, job.lane)
+// work sends one delivery of the burst after another on one of its slots, for as long as
+// its receiver does well, the claim is young, and the service runs. What is not sent then is put back, and
+// waits for its turn as before.
+func (d *dispatcher) work(ctx context.Context, b *burst) {
+	for first := true; ; first = false {
+		job, ok := b.next(first)
+		if !ok {
+			break
+		}
+		if goOn := d.attempt(ctx, job); !goOn || d.stopping.Load() {
+			b.end()
 		}
 	}
-	d.lanes.done(first)
-	d.again.done(again)
+	if left := b.leave(); len(left) > 0 {
+		d.putBack(b.claim, left)
+		b.lanes.wake(map[lane]time.Time{b.lane: left[0].createdAt.Truncate(time.Millisecond)})
+	}
+	b.lanes.done(b.lane, 1)
+	if d.underWay.Add(-1) == 0 {
+		d.recorder.hurry()
+	}
+}
+
+// attempt sends a job and has its outcome recorded, and tells whether to go on with the
+// next one: the receiver does well, or has nothing to do with it. A job whose secret cannot
+// be opened is put back for the sweep to find: it must not be sent unsigned, and is no
+// failure of its receiver's. So is one that this process, stopped meanwhile, comes to when
+// others may think it dead.
+func (d *dispatcher) attempt(ctx context.Context, job claimed) (goOn bool) {
+	if age := time.Since(job.asked); age > d.lease/2 { // an attempt may take the other half
+		d.log.Warn("a claim is too old to be sent under", zap.Stringer("delivery_id", job.id), zap.Duration("age", age))
+		d.putBack(job.claim, []claimed{job})
+		return true
+	}
+	signed, err := d.sealer.sign(job.endpoint, job.sealed, job.eventID, time.Now(), job.body)
+	if err != nil {
+		d.log.Error("cannot sign a delivery", zap.Stringer("tenant_id", job.tenant), zap.Stringer("delivery_id", job.id), zap.Error(err))
+		d.putBack(job.claim, []claimed{job})
+		return true
+	}
+	a := d.send(ctx, job, signed)
+	d.paces.note(job.lane, a.outcome)
+	d.health.note(job, a.outcome)
+	d.recorder.attempts <- a // whoever cannot be recorded holds up what comes next
+	return a.Delivered && a.Held < slowly
 }
 
 func (d *dispatcher) send(ctx context.Context, job claimed, signed signatures) attempt {
@@ -215,7 +231,7 @@ func (d *dispatcher) send(ctx context.Context, job claimed, signed signatures) a
 // putBack makes jobs of one claim ready again of which no byte was sent. Where that fails
 // it is tried again later; only if the lease ends before it succeeds, or the process does,
 // do they become unknown, and nobody is told that they can safely be sent again.
-func (d *dispatcher) putBack(jobs []claimed) {
+func (d *dispatcher) putBack(claim uuid.UUID, jobs []claimed) {
 	if len(jobs) == 0 {
 		return
 	}
@@ -225,8 +241,8 @@ func (d *dispatcher) putBack(jobs []claimed) {
 	for i, job := range jobs {
 		ids[i] = job.id
 	}
-	if err := release(ctx, d.pool, jobs[0].claim, ids); err != nil {
+	if err := release(ctx, d.pool, claim, ids); err != nil {
 		d.log.Error("cannot put claimed deliveries back yet", zap.Int("deliveries", len(jobs)), zap.Error(err))
-		d.doubts.add(jobs[0].claim, ids)
+		d.doubts.add(claim, ids)
 	}
 }

@@ -56,7 +56,7 @@ func TestWhatCannotBePutBackAtOnceIsPutBackLater(t *testing.T) {
 	away := k.open()
 	away.Close()
 	s.dispatcher.pool = away
-	s.dispatcher.putBack(jobs[:2])
+	s.dispatcher.putBack(jobs[0].claim, jobs[:2])
 	if n := k.sending(); n != 3 {
 		t.Fatalf("%d are claimed", n)
 	}

@@ -56,9 +56,6 @@ func (e *endpoint) disable(reason *string) {
 
 // listEndpoints answers a page of the tenant's endpoints, newest first.
 func (s *Service) listEndpoints(call *web.Call) (web.Answer, error) {
-	if err := call.Query("limit", "cursor"); err != nil {
-		return web.Answer{}, err
-	}
 	page, err := call.Page()
 	if err != nil {
 		return web.Answer{}, err
@@ -98,9 +95,6 @@ func before(page web.Page) uuid.UUID {
 
 // getEndpoint answers one endpoint of the tenant as it is now.
 func (s *Service) getEndpoint(call *web.Call) (web.Answer, error) {
-	if err := call.Query(); err != nil {
-		return web.Answer{}, err
-	}
 	id, err := call.PathID("endpoint_id")
 	if err != nil {
 		return web.Answer{}, err

@@ -38,7 +38,7 @@ func keepBusy(l *lanes, list []lane, deliveries int) map[lane]int {
 			}
 		}
 		l.settle(grants, full)
-		l.done(inFlight[:1])
+		l.done(inFlight[0], 1)
 		inFlight = inFlight[1:]
 	}
 	return counts
@@ -195,7 +195,7 @@ func TestWhatAClaimAndASweepReadDoesNotGrowWithTheBacklog(t *testing.T) {
 			k.exec("vacuum analyze pending")
 		}
 		since := time.Now().Add(-time.Hour).Truncate(time.Millisecond)
-		tenants, endpoints, slots := columnsOf([]grant{{l, 32, since}})
+		tenants, endpoints, slots := columnsOf([]grant{{l, 32, 1, since}})
 		return map[string]int{
 			"claim":       k.blocksOf(claimStatement, tenants, endpoints, slots, uuid.New(), since, []uuid.UUID{firstDeliveryID(since)}),
 			"claim again": k.blocksOf(claimAgainStatement, tenants, endpoints, slots, uuid.New()),

@@ -22,11 +22,16 @@ import (
 // Consumers are what the service listens to: everything that may be delivered.
 func (s *Service) Consumers() []bus.Consumer {
 	return []bus.Consumer{
-		bus.OnAny("webhooks-sales", salesEvents, s.fanOut),
-		bus.OnAny("webhooks-commissions", commissionsEvents, s.fanOut),
-		bus.OnAny("webhooks-goals", goalsEvents, s.fanOut),
+		bus.OnAny("webhooks-sales", salesEvents, s.fanOut).CountedBy(keptQuery),
+		bus.OnAny("webhooks-commissions", commissionsEvents, s.fanOut).CountedBy(keptQuery),
+		bus.OnAny("webhooks-goals", goalsEvents, s.fanOut).CountedBy(keptQuery),
 	}
 }
+
+// keptQuery counts the events of a window that are kept, whoever they are of. Their bytes
+// are those that were told, and so are their amounts.
+const keptQuery = `
+select count(*), null::bigint, null::bigint from events where created_at >= $1 and created_at < $2 and name = any($3::text[])`
 
 // fanOut keeps the events, gives each its place in its tenant's feed, adds them to the
 // totals of their days, and makes one delivery for each endpoint that wants it; what an
@@ -38,37 +43,26 @@ func (s *Service) fanOut(ctx context.Context, tx *postgres.Tx, events []event.Se
 			return fault.Newf(fault.Invalid, "invalid_event", "%q is no event that may be delivered", e.Name)
 		}
 	}
-	if _, err := tx.Exec(ctx, planStatement); err != nil {
-		return fmt.Errorf("set how to plan: %w", err)
-	}
+	tx.Later(postgres.Doing("set how to plan"), planStatement)
 	events = oldestFirst(events)
 	tenants := tenantsOf(events)
-	if err := lockTenants(ctx, tx, tenants...); err != nil {
-		return err
-	}
+	lockTenants(tx, tenants...)
+	listeners := listenersOf(tx, tenants)
 	kept, err := keep(ctx, tx, events, dayOf(s.deps.Now()).AddDate(0, 0, -leastKeepDays))
 	if err != nil || len(kept) == 0 {
 		return err
 	}
-	if err := addTotals(ctx, tx, kept); err != nil {
-		return err
-	}
-	listeners, err := listenersOf(ctx, tx, tenants)
-	if err != nil {
+	if err := addTotals(tx, kept); err != nil {
 		return err
 	}
 	made, disabled, filtered := deliveriesOf(kept, listeners)
-	if err := insertSkipped(ctx, tx, disabled, reasonDisabled); err != nil {
-		return err
+	insertSkipped(tx, disabled, reasonDisabled)
+	insertSkipped(tx, filtered, reasonFilter)
+	if len(made) > 0 {
+		s.dispatcher.hold(tx, made)
+		insertPending(tx, made)
 	}
-	if err := insertSkipped(ctx, tx, filtered, reasonFilter); err != nil {
-		return err
-	}
-	if len(made) == 0 {
-		return nil
-	}
-	s.dispatcher.hold(tx, made)
-	return insertPending(ctx, tx, made)
+	return nil
 }
 
 // oldestFirst returns a copy sorted by tenant, time and id: the order of the feed
@@ -184,23 +178,20 @@ select ` + listenerColumns + ` from endpoints
 where tenant_id = any($1::uuid[]) and deleted_at is null
 order by tenant_id, endpoint_id`
 
-// listenersOf returns the endpoints of each tenant.
-func listenersOf(ctx context.Context, tx *postgres.Tx, tenants []uuid.UUID) (map[uuid.UUID][]listener, error) {
-	rows, err := tx.Query(ctx, listenersQuery, tenants)
-	if err != nil {
-		return nil, fmt.Errorf("read endpoints: %w", err)
-	}
+// listenersOf returns where the endpoints of each tenant are once the next statement has
+// been answered.
+func listenersOf(tx *postgres.Tx, tenants []uuid.UUID) map[uuid.UUID][]listener {
 	listeners := map[uuid.UUID][]listener{}
-	var l listener
-	_, err = pgx.ForEachRow(rows, l.columns(), func() error {
-		listeners[l.tenant] = append(listeners[l.tenant], l)
-		l = listener{} // the next row gets slices of its own
-		return nil
-	})
-	if err != nil {
-		return nil, fmt.Errorf("read endpoints: %w", err)
-	}
-	return listeners, nil
+	tx.LaterRows(func(rows pgx.Rows) error {
+		var l listener
+		_, err := pgx.ForEachRow(rows, l.columns(), func() error {
+			listeners[l.tenant] = append(listeners[l.tenant], l)
+			l = listener{} // the next row gets slices of its own
+			return nil
+		})
+		return err
+	}, postgres.Doing("read endpoints"), listenersQuery, tenants)
+	return listeners
 }
 
 // deliveriesOf makes one for each event and each of its tenant's endpoints that wants it,
@@ -237,15 +228,12 @@ from unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::timestamptz[], $5::uuid[], $
 	as made (tenant_id, endpoint_id, delivery_id, created_at, event_id, name, claim, allowed)`
 
 // insertPending stores deliveries, with the claims of those that are held.
-func insertPending(ctx context.Context, tx *postgres.Tx, made []claimed) error {
+func insertPending(tx *postgres.Tx, made []claimed) {
 	claims, allowed := make([]uuid.NullUUID, len(made)), make([]int16, len(made))
 	for i, d := range made {
 		claims[i], allowed[i] = uuid.NullUUID{UUID: d.claim, Valid: d.claim != uuid.Nil}, int16(d.allowed)
 	}
-	if _, err := tx.Exec(ctx, deliverStatement, append(identities(made), claims, allowed)...); err != nil {
-		return fmt.Errorf("make deliveries: %w", err)
-	}
-	return nil
+	tx.Later(postgres.Doing("make deliveries"), deliverStatement, append(identities(made), claims, allowed)...)
 }
 
 // identities are the columns of what is known of deliveries from the beginning: tenants,
@@ -267,13 +255,10 @@ from unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::timestamptz[], $5::uuid[], $
 	as made (tenant_id, endpoint_id, delivery_id, created_at, event_id, name)`
 
 // insertSkipped stores deliveries that are never sent by themselves, and why.
-func insertSkipped(ctx context.Context, tx *postgres.Tx, skipped []claimed, reason string) error {
+func insertSkipped(tx *postgres.Tx, skipped []claimed, reason string) {
 	if len(skipped) == 0 {
-		return nil
+		return
 	}
-	if _, err := tx.Exec(ctx, skippedStatement, append(identities(skipped), reason)...); err != nil {
-		return fmt.Errorf("skip deliveries: %w", err)
-	}
+	tx.Later(postgres.Doing("skip deliveries"), skippedStatement, append(identities(skipped), reason)...)
 	tx.AfterCommit(func() { countEnded(stateSkipped, len(skipped)) })
-	return nil
 }

@@ -56,9 +56,6 @@ func (s *Service) listEvents(call *web.Call) (web.Answer, error) {
 }
 
 func readFeedRequest(call *web.Call) (r feedRequest, err error) {
-	if err := call.Query("after", "types", "limit", "wait"); err != nil {
-		return r, err
-	}
 	page, err := call.Page()
 	if err != nil {
 		return r, err

@@ -38,9 +38,6 @@ func (s *Service) listDeliveries(call *web.Call) (web.Answer, error) {
 }
 
 func readDeliveryFilter(call *web.Call) (f deliveryFilter, err error) {
-	if err = call.Query("limit", "cursor", "endpoint_id", "event", "status", "from", "to"); err != nil {
-		return f, err
-	}
 	if f.endpointID, err = call.QueryID("endpoint_id"); err != nil {
 		return f, err
 	}

@@ -121,7 +121,7 @@ func TestADripOfABodyIsCutButDelivered(t *testing.T) {
 	began := time.Now()
 	got := sendTo(t, impatient, "http://"+r.addr)
 	mustBeDelivered(t, got, 200)
-	if got.Excerpt != "1" || got.Duration > impatient {
+	if got.Excerpt != "1" || got.Duration > impatient || got.Held < impatient {
 		t.Errorf("outcome %+v", got)
 	}
 	if elapsed := time.Since(began); elapsed > 10*impatient {

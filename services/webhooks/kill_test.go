@@ -101,7 +101,7 @@ func (g *trigger) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 // times while it has sent what it has not recorded.
 func TestNothingIsPostedTwiceHoweverOftenItsWorkerIsKilled(t *testing.T) {
 	t.Parallel()
-	const kills, perKill = 20, 60
+	const kills, perKill = 20, 150
 	k := newStack(t)
 	who := k.member(uuid.New())
 	s := k.service(workerConfig)
@@ -119,7 +119,7 @@ func TestNothingIsPostedTwiceHoweverOftenItsWorkerIsKilled(t *testing.T) {
 		}
 		worker := startWorker(t, k.url)
 		select {
-		case <-guillotine.arm(worker.kill, rand.IntN(perKill/2), before):
+		case <-guillotine.arm(worker.kill, rand.IntN(30), before):
 		case <-time.After(soon):
 			t.Fatal("the worker sends nothing")
 		}

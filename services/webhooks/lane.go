@@ -66,12 +66,14 @@ func newLanes(most bounds, paces *paces) *lanes {
 	}
 }
 
-// grant lets up to slots deliveries of a lane be claimed.
+// grant lets deliveries of a lane be claimed, so many for each of its slots.
 type grant struct {
 	lane
-	slots int
-	since time.Time
+	slots, ahead int
+	since        time.Time
 }
+
+func (g grant) most() int { return g.slots * g.ahead }
 
 // wake queues lanes that have something to send, the oldest of it created at the given
 // time. It never blocks.
@@ -146,7 +148,7 @@ func (l *lanes) grant(tenant uuid.UUID) (grant, bool) {
 		if l.queues[tenant] = slices.Delete(queue, i, i+1); len(queue) == 1 {
 			delete(l.queues, tenant)
 		}
-		g := grant{lane, slots, l.since[lane]}
+		g := grant{lane, slots, l.paces.ahead(lane), l.since[lane]}
 		delete(l.since, lane)
 		l.use(lane, slots)
 		return g, true
@@ -206,18 +208,22 @@ func (l *lanes) use(lane lane, change int) {
 	inFlight.Add(float64(change))
 }
 
-// settle gives back the slots of the grants that nothing was claimed for. A lane whose
-// slots were all used may have more to send and queues again.
-func (l *lanes) settle(grants []grant, claimed map[lane]int) {
+// settle gives back the slots of the grants that nothing was claimed for, and returns how
+// many are in use. A lane of which as much was claimed as could be may have more to send
+// and queues again.
+func (l *lanes) settle(grants []grant, claimed map[lane]int) (inUse map[lane]int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	inUse = make(map[lane]int, len(claimed))
 	for _, g := range grants {
-		if claimed[g.lane] == g.slots {
+		if claimed[g.lane] == g.most() {
 			l.enqueue(g.lane, g.since)
 		}
-		l.use(g.lane, claimed[g.lane]-g.slots)
+		inUse[g.lane] = min(claimed[g.lane], g.slots)
+		l.use(g.lane, inUse[g.lane]-g.slots)
 	}
 	l.signal()
+	return inUse
 }
 
 // refuse gives back all slots of the grants after a claim that failed, and queues their
@@ -232,13 +238,11 @@ func (l *lanes) refuse(grants []grant) {
 	l.signal()
 }
 
-// done gives back one slot for each lane named, as often as it is named.
-func (l *lanes) done(finished []lane) {
+// done gives back slots of a lane.
+func (l *lanes) done(lane lane, slots int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, lane := range finished {
-		l.use(lane, -1)
-	}
+	l.use(lane, -slots)
 	if len(l.turns) > 0 {
 		l.signal()
 	}

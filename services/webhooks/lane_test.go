@@ -1,7 +1,6 @@
 package webhooks
 
 import (
-	"slices"
 	"testing"
 	"time"
 
@@ -62,16 +61,14 @@ func TestWhoHasWaitedLongestIsServedFirst(t *testing.T) {
 	for range 6 {
 		grants := l.take()
 		claimed := map[lane]int{}
-		var finished []lane
 		for _, g := range grants {
 			served = append(served, g.lane)
 			claimed[g.lane] = g.slots
-			for range g.slots {
-				finished = append(finished, g.lane)
-			}
 		}
 		l.settle(grants, claimed)
-		l.done(finished)
+		for _, g := range grants {
+			l.done(g.lane, g.slots)
+		}
 	}
 	turns := map[lane]int{}
 	for _, s := range served {
@@ -94,7 +91,7 @@ func TestSlotsThatNothingWasClaimedForComeBack(t *testing.T) {
 			t.Fatalf("got %v", grants)
 		}
 		l.settle(grants, map[lane]int{only[0]: 3})
-		l.done([]lane{only[0], only[0], only[0]})
+		l.done(only[0], 3)
 	}
 	if len(l.take()) != 0 {
 		t.Error("a lane that is drained is served again without being woken")
@@ -119,7 +116,7 @@ func TestALaneRemembersTheOldestEventThatItWasWokenFor(t *testing.T) {
 	}
 	l.wake(map[lane]time.Time{only: now})
 	l.settle(grants, map[lane]int{only: grants[0].slots})
-	l.done(slices.Repeat([]lane{only}, grants[0].slots))
+	l.done(only, grants[0].slots)
 	if again := l.take(); len(again) != 1 || !again[0].since.Equal(now.Add(-time.Hour)) {
 		t.Errorf("a lane that may have more from then got %v", again)
 	}

@@ -16,8 +16,14 @@ var (
 	inFlight = promauto.NewGauge(prometheus.GaugeOpts{
 		Name: "partilha_webhook_in_flight", Help: "Deliveries that are claimed and not recorded yet."})
 	oldestReady = promauto.NewGauge(prometheus.GaugeOpts{
-		Name: "partilha_webhook_oldest_ready_seconds", Help: "Age of the oldest event that waits to be sent; also of one that a resend or a replay put back, whose age is counted from the event all the same."})
+		Name: "partilha_webhook_oldest_ready_seconds", Help: "How long what is sent next has waited since it was made, or since somebody had it sent again; of the endpoint where that is longest, and not of those that are slowed."})
 )
+
+func init() {
+	for _, state := range []string{stateDelivered, stateFailed, stateUnknown, stateSkipped} {
+		deliveriesEnded.WithLabelValues(state) // a first failure shows as a rise from 0
+	}
+}
 
 // countEnded counts n deliveries that have ended in the state.
 func countEnded(state string, n int) { deliveriesEnded.WithLabelValues(state).Add(float64(n)) }

@@ -31,9 +31,6 @@ type previewedRequest struct {
 // It signs whatever data it is given, so that it is for those who may change endpoints
 // and could have the secret by a rotation anyway.
 func (s *Service) preview(call *web.Call) (web.Answer, error) {
-	if err := call.Query(); err != nil {
-		return web.Answer{}, err
-	}
 	var wanted struct {
 		Event string         `json:"event"`
 		Data  jsontext.Value `json:"data"`

@@ -15,8 +15,8 @@ import (
 
 const (
 	recordAtOnce = 512
-	recordEvery  = 5 * time.Millisecond // so that a busy worker needs few commits
-	recordWithin = 10 * time.Second     // a statement that takes longer has failed
+	recordEvery  = 10 * time.Millisecond // at most, so that a busy worker needs few commits
+	recordWithin = 10 * time.Second      // a statement that takes longer has failed
 	recordPause  = 100 * time.Millisecond
 )
 
@@ -36,12 +36,25 @@ func (a attempt) state() string {
 	return stateFailed
 }
 
-// recorder writes down what came of attempts, in groups: each gathers for a moment, and
-// while the statement before is under way.
+// recorder writes down what came of attempts, in groups: each gathers while more is to
+// come, for a moment at most, and while the statement before is under way.
 type recorder struct {
 	pool     *pgxpool.Pool
 	log      *zap.Logger
 	attempts chan attempt
+	idle     chan struct{} // has an element when no more is to come for now
+}
+
+func newRecorder(pool *pgxpool.Pool, log *zap.Logger, room int) *recorder {
+	return &recorder{pool: pool, log: log, attempts: make(chan attempt, room), idle: make(chan struct{}, 1)}
+}
+
+// hurry has what was gathered recorded at once: nothing more is under way.
+func (r *recorder) hurry() {
+	select {
+	case r.idle <- struct{}{}:
+	default:
+	}
 }
 
 // run records until attempts is closed. While the database is away it tries again and
@@ -54,7 +67,7 @@ func (r *recorder) run(ctx context.Context) {
 	}
 }
 
-// gather adds what comes within a moment of first.
+// gather adds what comes within a moment of first, or until nothing more is under way.
 func (r *recorder) gather(first attempt) []attempt {
 	batch := []attempt{first}
 	moment := time.NewTimer(recordEvery)
@@ -66,6 +79,11 @@ func (r *recorder) gather(first attempt) []attempt {
 				return batch
 			}
 			batch = append(batch, a)
+		case <-r.idle:
+			for len(r.attempts) > 0 && len(batch) < recordAtOnce {
+				batch = append(batch, <-r.attempts)
+			}
+			return batch
 		case <-moment.C:
 			return batch
 		}

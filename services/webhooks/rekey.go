@@ -96,7 +96,6 @@ func rekeyBatch(ctx context.Context, tx *postgres.Tx, sealer *sealer, after lane
 	if err != nil {
 		return done, after, false, fmt.Errorf("read secrets: %w", err)
 	}
-	var writes pgx.Batch
 	last = after
 	seen := 0
 	var keys sealedSecrets
@@ -109,16 +108,13 @@ func rekeyBatch(ctx context.Context, tx *postgres.Tx, sealer *sealer, after lane
 		case again == nil:
 			done.already++
 		default:
-			writes.Queue(resealStatement, last.tenant, last.endpoint, again.secret, again.previous)
+			tx.Later(postgres.Doing("write secrets"), resealStatement, last.tenant, last.endpoint, again.secret, again.previous)
 			done.again++
 		}
 		return nil
 	})
 	if err != nil {
 		return done, after, false, fmt.Errorf("read secrets: %w", err)
-	}
-	if err := tx.SendBatch(ctx, &writes).Close(); err != nil {
-		return done, after, false, fmt.Errorf("write secrets: %w", err)
 	}
 	return done, last, seen == rekeyAtOnce, nil
 }

@@ -26,7 +26,7 @@ const maxReplays = 5
 const (
 	replayRunning = "running"
 	replayDone    = "done"
-	replayStopped = "stopped" // its endpoint was deleted or disabled meanwhile
+	replayStopped = "stopped" // it was cancelled, or its endpoint deleted or disabled meanwhile
 )
 
 // undeliveredStates are what a replay sends again where nothing else is asked for. What
@@ -79,9 +79,6 @@ func scanReplay(row pgx.CollectableRow) (r replay, err error) {
 // createReplay answers POST /api/v1/webhook-endpoints/{endpoint_id}/replay. What it asks
 // for is done in the background.
 func (s *Service) createReplay(call *web.Call) (web.Answer, error) {
-	if err := call.Query(); err != nil {
-		return web.Answer{}, err
-	}
 	var wanted replayRequest
 	if err := call.Decode(&wanted); err != nil {
 		return web.Answer{}, err
@@ -186,9 +183,7 @@ func (s *Service) addReplay(ctx context.Context, tenant, endpointID uuid.UUID, w
 		return made, fmt.Errorf("make replay of endpoint %s: %w", endpointID, err)
 	}
 	err = postgres.Transact(ctx, s.deps.Pool, func(tx *postgres.Tx) error {
-		if err := lockTenants(ctx, tx, tenant); err != nil {
-			return err
-		}
+		lockTenants(tx, tenant)
 		found, err := endpointIn(ctx, tx, tenant, endpointID)
 		if err != nil {
 			return err
@@ -234,9 +229,6 @@ where tenant_id = $1 and endpoint_id = $2 and replay_id = $3`
 // getReplay answers one replay of an endpoint as it is now. Where the endpoint is
 // deleted, or not the tenant's, it is not found.
 func (s *Service) getReplay(call *web.Call) (web.Answer, error) {
-	if err := call.Query(); err != nil {
-		return web.Answer{}, err
-	}
 	endpointID, err := call.PathID("endpoint_id")
 	if err != nil {
 		return web.Answer{}, err
@@ -270,9 +262,6 @@ order by replay_id desc limit $4`
 // listReplays answers a page of an endpoint's replays, the newest first. An endpoint that
 // is deleted, or not the tenant's, is not found.
 func (s *Service) listReplays(call *web.Call) (web.Answer, error) {
-	if err := call.Query("limit", "cursor"); err != nil {
-		return web.Answer{}, err
-	}
 	page, err := call.Page()
 	if err != nil {
 		return web.Answer{}, err

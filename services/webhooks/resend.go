@@ -17,9 +17,6 @@ import (
 // resendDelivery answers POST /api/v1/webhook-deliveries/{delivery_id}/resend: a person
 // has decided that a delivery which has ended is to be sent again.
 func (s *Service) resendDelivery(call *web.Call) (web.Answer, error) {
-	if err := call.Query(); err != nil {
-		return web.Answer{}, err
-	}
 	if err := call.Decode(&struct{}{}); err != nil {
 		return web.Answer{}, err
 	}

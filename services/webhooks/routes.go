@@ -28,6 +28,7 @@ func (s *Service) routes() []web.Route {
 		{Method: "POST", Pattern: "/api/v1/webhook-endpoints/{endpoint_id}/replay", Access: write, Handle: s.createReplay},
 		{Method: "GET", Pattern: "/api/v1/webhook-endpoints/{endpoint_id}/replays", Access: read, Handle: s.listReplays},
 		{Method: "GET", Pattern: "/api/v1/webhook-endpoints/{endpoint_id}/replays/{replay_id}", Access: read, Handle: s.getReplay},
+		{Method: "DELETE", Pattern: "/api/v1/webhook-endpoints/{endpoint_id}/replays/{replay_id}", Access: write, Handle: s.cancelReplay},
 
 		{Method: "GET", Pattern: "/api/v1/events", Access: read, Listens: true, Handle: s.listEvents},
 		{Method: "GET", Pattern: "/api/v1/events/summary", Access: read, Handle: s.summarise},

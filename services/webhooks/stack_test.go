@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 }
 
 const (
-	soon     = 30 * time.Second // for what takes milliseconds on an idle machine
+	soon     = time.Minute // for what takes milliseconds on an idle machine
 	testKey  = "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
 	otherKey = "b3RoZXItb3RoZXItb3RoZXItb3RoZXItb3RoZXItMDE="
 	nowhere  = "nats://127.0.0.1:1" // a service works without NATS

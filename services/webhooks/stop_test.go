@@ -8,7 +8,10 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 
+	"partilha.dev/pkg/event"
 	"partilha.dev/pkg/postgres"
 	"partilha.dev/pkg/testkit"
 )
@@ -124,4 +127,57 @@ func TestAnOutcomeSurvivesTheDatabasesRestart(t *testing.T) {
 		return err == nil && n == 1
 	})
 	in.mustHaveOnce(t, e)
+}
+
+// withoutRecords runs the dispatcher with a recorder of so much room for which the database
+// is away. When it returns the first event has been delivered, and the recorder tries
+// nothing but to record that: whatever comes of other events stays in the room.
+func (k *stack) withoutRecords(s *Service, in *inbox, room int, first event.Sealed) (stop func()) {
+	k.t.Helper()
+	away := k.open()
+	away.Close()
+	core, lines := observer.New(zap.ErrorLevel)
+	s.dispatcher.recorder = newRecorder(away, zap.New(core), room)
+	stop = k.run(s.dispatcher.run)
+	k.awaitDispatcher(s)
+	k.fanOut(s, first)
+	testkit.Eventually(k.t, soon, "the first outcome cannot be recorded", func() bool { return in.count() == 1 && lines.Len() > 0 })
+	testkit.Eventually(k.t, soon, "its slot is free", func() bool { return slotsInUse(s) == 0 })
+	return stop
+}
+
+func TestThereIsRoomForTheOutcomesOfAllThatIsClaimedWhileTheDatabaseIsAway(t *testing.T) {
+	t.Parallel()
+	k := newStack(t)
+	who := k.member(uuid.New())
+	in := newInbox(t, nil)
+	config := lenient
+	config.Concurrency = 8
+	s := k.service(config)
+	k.register(s, who, in.URL, "*")
+	events := joinedMany(t, who.tenant, 1+16)
+	k.withoutRecords(s, in, cap(s.dispatcher.recorder.attempts), events[0])
+	s.dispatcher.paces.note(laneOf(t, k), outcome{Delivered: true})
+	k.fanOut(s, events[1:]...)
+	testkit.Eventually(t, soon, "all have arrived", func() bool { return in.count() == len(events) })
+	testkit.Eventually(t, soon, "all slots are free", func() bool { return slotsInUse(s) == 0 })
+}
+
+func TestAStopEndsThoughSendersWaitForRoomWhileTheDatabaseIsAway(t *testing.T) {
+	t.Parallel()
+	k := newStack(t)
+	who := k.member(uuid.New())
+	in := newInbox(t, nil)
+	config := lenient
+	config.Timeout = impatient
+	s := k.service(config)
+	k.register(s, who, in.URL, "*")
+	events := joinedMany(t, who.tenant, 1+4)
+	stop := k.withoutRecords(s, in, 0, events[0])
+	k.fanOut(s, events[1:]...)
+	testkit.Eventually(t, soon, "all have arrived", func() bool { return in.count() == len(events) })
+	if n := slotsInUse(s); n == 0 {
+		t.Error("no sender waits")
+	}
+	stop() // fails where it takes too long
 }

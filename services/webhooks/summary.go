@@ -55,9 +55,6 @@ func (s sums) MarshalJSONTo(enc *jsontext.Encoder) error {
 
 // summarise answers GET /api/v1/events/summary.
 func (s *Service) summarise(call *web.Call) (web.Answer, error) {
-	if err := call.Query("date"); err != nil {
-		return web.Answer{}, err
-	}
 	day, err := s.summaryDay(call)
 	if err != nil {
 		return web.Answer{}, err

@@ -74,11 +74,11 @@ func (s *sweeper) sweep(ctx context.Context) error {
 // something waits and not with how much that is.
 const waitingQuery = `
 with recursive lanes as (
-	(select tenant_id, endpoint_id, created_at from pending
+	(select tenant_id, endpoint_id, created_at, queued_at from pending
 	where claim is null and due_at is null order by tenant_id, endpoint_id, delivery_id limit 1)
 	union all
 	select next.* from lanes cross join lateral (
-		select d.tenant_id, d.endpoint_id, d.created_at from pending d
+		select d.tenant_id, d.endpoint_id, d.created_at, d.queued_at from pending d
 		where (d.tenant_id, d.endpoint_id) > (lanes.tenant_id, lanes.endpoint_id) and d.claim is null and d.due_at is null
 		order by d.tenant_id, d.endpoint_id, d.delivery_id limit 1) next)
 select lanes.*, p.deleted_at is null and p.disabled_reason is null
@@ -86,14 +86,16 @@ from lanes join endpoints p using (tenant_id, endpoint_id)`
 
 // waiting returns the lanes in which deliveries wait for their first attempt, with the
 // time of the oldest: those whose endpoint can be sent to, and those whose endpoint cannot.
+// It measures how long the oldest of each has waited. A slowed lane waits for its receiver,
+// which nobody needs to be woken for.
 func (s *sweeper) waiting(ctx context.Context) (live map[lane]time.Time, gone map[lane]bool, err error) {
 	type waitingLane struct {
 		lane
-		since   time.Time
-		enabled bool
+		since, queued time.Time
+		enabled       bool
 	}
 	rows, err := runPlanned(ctx, s.deps.Pool, func(row pgx.CollectableRow) (w waitingLane, err error) {
-		return w, row.Scan(&w.tenant, &w.endpoint, &w.since, &w.enabled)
+		return w, row.Scan(&w.tenant, &w.endpoint, &w.since, &w.queued, &w.enabled)
 	}, waitingQuery)
 	if err != nil {
 		return nil, nil, fmt.Errorf("look for ready deliveries: %w", err)
@@ -106,7 +108,9 @@ func (s *sweeper) waiting(ctx context.Context) (live map[lane]time.Time, gone ma
 			continue
 		}
 		live[w.lane] = w.since.Truncate(time.Millisecond) // ids, and so the order, know no finer time
-		age = max(age, now.Sub(w.since))
+		if !s.dispatcher.paces.slowed(w.lane) {
+			age = max(age, now.Sub(w.queued))
+		}
 	}
 	oldestReady.Set(age.Seconds())
 	return live, gone, nil

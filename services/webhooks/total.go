@@ -1,8 +1,6 @@
 package webhooks
 
 import (
-	"context"
-	"fmt"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -113,7 +111,7 @@ on conflict (tenant_id, day, name, member) do update set total = t.total + exclu
 // addTotals adds events, each of which was kept just now, to the totals of their days.
 // Their tenants must be locked: so nobody else has these rows, and whoever reads the
 // totals finds in them exactly the events that can be read.
-func addTotals(ctx context.Context, tx *postgres.Tx, kept []event.Sealed) error {
+func addTotals(tx *postgres.Tx, kept []event.Sealed) error {
 	totals, err := totalsOf(kept)
 	if err != nil {
 		return err
@@ -128,8 +126,6 @@ func addTotals(ctx context.Context, tx *postgres.Tx, kept []event.Sealed) error 
 		tenants, days, names = append(tenants, key.tenant), append(days, key.day), append(names, key.name)
 		member, added = append(member, key.member), append(added, total)
 	}
-	if _, err := tx.Exec(ctx, addTotalsStatement, tenants, days, names, member, added); err != nil {
-		return fmt.Errorf("add to the totals: %w", err)
-	}
+	tx.Later(postgres.Doing("add to the totals"), addTotalsStatement, tenants, days, names, member, added)
 	return nil
 }

@@ -27,9 +27,6 @@ type trial struct {
 // the way of a webhook, through the same guard, and also where the endpoint is disabled
 // or would not hear the event. It is no delivery, and nothing of it is recorded.
 func (s *Service) testEndpoint(call *web.Call) (web.Answer, error) {
-	if err := call.Query(); err != nil {
-		return web.Answer{}, err
-	}
 	id, err := call.PathID("endpoint_id")
 	if err != nil {
 		return web.Answer{}, err

@@ -35,9 +35,6 @@ const (
 // verifySignature answers POST /api/v1/webhook-endpoints/verify-signature. It looks at
 // nothing but what it is given, and keeps and logs none of it.
 func (s *Service) verifySignature(call *web.Call) (web.Answer, error) {
-	if err := call.Query(); err != nil {
-		return web.Answer{}, err
-	}
 	var given struct {
 		Secret    string `json:"secret"`
 		Signature string `json:"signature"`

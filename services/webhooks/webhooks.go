@@ -46,10 +46,11 @@ const stillPendingQuery = `select exists (select from pending where created_at >
 var Migrations = Schemas(defaultKeepDays)
 
 // Schemas are all tables of the service's database, where what grows without end is kept
-// for so many days. A day of which something is still to be sent is kept until that has
+// for so many days; 0 stands for the default. A day of which something is still to be sent is kept until that has
 // an outcome, and so are those after it. The totals go before the events that they count:
 // so no event is gone that they still speak of.
 func Schemas(keepDays int) []postgres.Schema {
+	keepDays = cmp.Or(keepDays, defaultKeepDays)
 	var partitions []postgres.Partition
 	for _, table := range []string{"day_totals", "events", "deliveries", "attempts"} {
 		partitions = append(partitions, postgres.Partition{Table: table, Days: keepDays, KeepWhile: stillPendingQuery})
@@ -60,16 +61,22 @@ func Schemas(keepDays int) []postgres.Schema {
 // Document is the service's part of the API.
 func Document() (*openapi.Document, error) { return openapi.Load(document) }
 
+// Retention is how long the history is kept. It is apart because the schemas, which every
+// command needs, depend on it.
+type Retention struct {
+	KeepDays int `env:"WEBHOOKS_KEEP_DAYS" envDefault:"30" allow:"9..3650"` // days for which events, deliveries, attempts and totals are kept
+}
+
 // Config is what only this service is configured with. A zero value means the default.
 type Config struct {
-	SecretKey   string        `env:"WEBHOOKS_SECRET_KEY,required,notEmpty"` // seals signing secrets: keys of 32 bytes in base64, the first one seals
-	AllowHTTP   bool          `env:"WEBHOOKS_ALLOW_HTTP"`                   // URLs may be http, not only https
-	AllowNets   string        `env:"WEBHOOKS_ALLOW_NETS"`                   // CIDRs that may be sent to though they are not public
-	Ports       string        `env:"WEBHOOKS_PORTS"`                        // default 443,8443; * is every port
-	Timeout     time.Duration `env:"WEBHOOKS_TIMEOUT"`                      // of one attempt; default 5s
-	Lease       time.Duration `env:"WEBHOOKS_LEASE"`                        // after which a sending worker counts as dead; default 30s
-	Concurrency int           `env:"WEBHOOKS_CONCURRENCY"`                  // attempts in flight at once, an eighth of them for what is sent again; default 512
-	KeepDays    int           `env:"WEBHOOKS_KEEP_DAYS"`                    // of the history; default 30, at least 9
+	SecretKey   string        `env:"WEBHOOKS_SECRET_KEY,required" allow:"keys of 32 bytes in base64" secret:"true"` // seals signing secrets; of several, separated by commas, the first one seals
+	AllowHTTP   bool          `env:"WEBHOOKS_ALLOW_HTTP" envDefault:"false" allow:"true|false"`                     // URLs may be http, not only https
+	AllowNets   string        `env:"WEBHOOKS_ALLOW_NETS" allow:"networks"`                                          // that webhooks may go to though they are not public
+	Ports       string        `env:"WEBHOOKS_PORTS" allow:"ports, or *"`                                            // of URLs; nothing: 443 and 8443, and 80 where URLs may be http
+	Timeout     time.Duration `env:"WEBHOOKS_TIMEOUT" envDefault:"5s" allow:"1ms..5m"`                              // of one attempt to deliver
+	Lease       time.Duration `env:"WEBHOOKS_LEASE" envDefault:"30s" allow:"2ms..1h"`                               // after which a sending worker counts as dead; at least twice WEBHOOKS_TIMEOUT
+	Concurrency int           `env:"WEBHOOKS_CONCURRENCY" envDefault:"512" allow:"2..10000"`                        // attempts in flight at once, an eighth of them for what is sent again
+	Retention
 
 	// OpenLoopback lets http and every port of this very machine through. Only code can
 	// set it: it is for the local stack.
@@ -101,12 +108,9 @@ func New(ctx context.Context, config Config, deps service.Deps) (*Service, error
 	config.Timeout = cmp.Or(config.Timeout, attemptTimeout)
 	config.Lease = cmp.Or(config.Lease, defaultLease)
 	config.Concurrency = cmp.Or(config.Concurrency, defaultConcurrency)
-	if config.Timeout < 0 || config.Concurrency < 2 || config.Lease < 2*config.Timeout {
-		return nil, errors.New("WEBHOOKS_TIMEOUT must be above 0, WEBHOOKS_CONCURRENCY above 1, WEBHOOKS_LEASE at least twice the timeout")
-	}
 	config.KeepDays = cmp.Or(config.KeepDays, defaultKeepDays)
-	if config.KeepDays < leastKeepDays {
-		return nil, fmt.Errorf("WEBHOOKS_KEEP_DAYS must be at least %d", leastKeepDays)
+	if err := config.Check(); err != nil {
+		return nil, err
 	}
 	policy, err := config.policy()
 	if err != nil {
@@ -142,6 +146,20 @@ func New(ctx context.Context, config Config, deps service.Deps) (*Service, error
 	}
 	s.handler = web.System{Document: doc, Ready: deps.Ready}.Around(api)
 	return s, nil
+}
+
+// Check refuses settings that do not go together, or that no service could run with.
+func (c Config) Check() error {
+	if c.Timeout < 0 || c.Concurrency < 2 {
+		return errors.New("WEBHOOKS_TIMEOUT must be above 0, WEBHOOKS_CONCURRENCY above 1")
+	}
+	if c.Lease < 2*c.Timeout {
+		return fmt.Errorf("WEBHOOKS_LEASE %s is not at least twice WEBHOOKS_TIMEOUT, which is %s", c.Lease, c.Timeout)
+	}
+	if c.KeepDays < leastKeepDays {
+		return fmt.Errorf("WEBHOOKS_KEEP_DAYS must be at least %d", leastKeepDays)
+	}
+	return nil
 }
 
 func (c Config) policy() (targetPolicy, error) {

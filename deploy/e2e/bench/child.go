@@ -45,7 +45,8 @@ type assignment struct {
 	InFlight    int    // calls that a tenant may have under way; 0: nobody is limited
 	Waiting     int    // how many more may wait; 0: any number
 
-	Targets []string // where the delivery loop posts to
+	Targets  []string // where the delivery loop posts to
+	Attempts int      // WEBHOOKS_CONCURRENCY, where the webhooks service runs alone; 0: as usual
 }
 
 // announcement is the one line on a child's standard output, once it serves.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"crypto/hmac"
@@ -10,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"sync"
@@ -18,13 +16,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5"
-
-	"partilha.dev/pkg/auth"
 	"partilha.dev/pkg/event"
-	"partilha.dev/pkg/postgres"
-	"partilha.dev/services/webhooks"
 )
 
 const (
@@ -66,7 +58,7 @@ Deliveries a second at concurrency %d, to receivers on this machine: median (lea
 
 // deliveryRound has a child deliver to that many receivers, and counts there what came.
 func deliveryRound(ctx context.Context, g *ground, o options, a assignment, endpoints int) (m measured, err error) {
-	counters, err := listenAll(endpoints)
+	counters, err := listenAll(endpoints, nil)
 	if err != nil {
 		return m, err
 	}
@@ -78,6 +70,7 @@ func deliveryRound(ctx context.Context, g *ground, o options, a assignment, endp
 		if err := fillWebhooks(ctx, g, counters.urls, backlog); err != nil {
 			return m, fmt.Errorf("make a backlog: %w", err)
 		}
+		a.Attempts = deliveryConcurrency
 		a.DatabaseURL = g.postgres.URL(webhooksDatabase)
 	}
 	c, err := startChild(g, a)
@@ -89,19 +82,11 @@ func deliveryRound(ctx context.Context, g *ground, o options, a assignment, endp
 			err = errors.Join(expectDeliveries(ctx, g, a, counters.total.Load()), c.discard())
 		}
 	}()
-	await := func(d time.Duration) error {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(d):
-			return nil
-		}
-	}
-	if err := await(warmUp); err != nil {
+	if err := pass(ctx, warmUp); err != nil {
 		return m, err
 	}
 	effort, before, start := g.effort(c.cmd.Process.Pid), counters.total.Load(), time.Now()
-	if err := await(time.Duration(o.seconds) * time.Second); err != nil {
+	if err := pass(ctx, time.Duration(o.seconds)*time.Second); err != nil {
 		return m, err
 	}
 	n, took := counters.total.Load()-before, time.Since(start)
@@ -109,6 +94,16 @@ func deliveryRound(ctx context.Context, g *ground, o options, a assignment, endp
 		return m, fmt.Errorf("%d of a backlog of %d were delivered: that measures something else", counters.total.Load(), backlog)
 	}
 	return measured{float64(n) / took.Seconds(), g.effort(c.cmd.Process.Pid).since(effort).perSale(n)}, nil
+}
+
+// pass returns after d, or as soon as ctx ends.
+func pass(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
 }
 
 // expectDeliveries fails unless exactly what the receivers have counted is recorded as
@@ -121,128 +116,6 @@ func expectDeliveries(ctx context.Context, g *ground, a assignment, counted int6
 		g.expect(ctx, "deliveries", webhooksDatabase, `select count(*) from deliveries where state = 'delivered'`, counted),
 		g.expect(ctx, "attempts", webhooksDatabase, `select count(*) from attempts where status_code = 204`, counted),
 		g.expect(ctx, "claims left", webhooksDatabase, `select count(*) from pending where claim is not null`, 0))
-}
-
-// fillWebhooks makes a fresh database of the webhooks service with an endpoint for each
-// URL and a backlog that is spread evenly over them.
-func fillWebhooks(ctx context.Context, g *ground, urls []string, backlog int64) error {
-	if err := g.fresh(ctx, webhooksDatabase); err != nil {
-		return err
-	}
-	address := g.postgres.URL(webhooksDatabase)
-	if err := postgres.Migrate(ctx, address, webhooks.Migrations...); err != nil {
-		return err
-	}
-	var keys []string
-	conn, err := pgx.Connect(ctx, address)
-	if err != nil {
-		return err
-	}
-	defer conn.Close(context.WithoutCancel(ctx))
-	for range (len(urls) + endpointsOfTenant - 1) / endpointsOfTenant {
-		text, keyID, hash, err := auth.NewSecret()
-		if err != nil {
-			return err
-		}
-		const know = `insert into known_keys (key_id, key_hash, tenant_id, suspended, scopes, version) values ($1, $2, $3, false, $4, 1)`
-		if _, err := conn.Exec(ctx, know, keyID, hash[:], uuid.New(), auth.AllScopes.Strings()); err != nil {
-			return err
-		}
-		keys = append(keys, text)
-	}
-	c, err := startChild(g, assignment{Role: roleWebhooks, DatabaseURL: address})
-	if err != nil {
-		return err
-	}
-	for i, url := range urls {
-		s := &shop{address: c.Address, key: keys[i/endpointsOfTenant]}
-		if err := s.call(ctx, s.key, "POST", "/api/v1/webhook-endpoints", object{"url": url, "events": []string{"*"}}, nil); err != nil {
-			return errors.Join(err, c.stop())
-		}
-	}
-	if err := errors.Join(c.stop(), c.discard()); err != nil {
-		return err
-	}
-	const fill = `
-with made as (
-	select p.tenant_id, p.endpoint_id, n, gen_random_uuid() as event_id,
-		date_trunc('milliseconds', now()) - ($2::bigint - n) / 20 * interval '1 ms' as created_at
-	from (select tenant_id, endpoint_id, row_number() over (order by endpoint_id) - 1 as place, count(*) over () as endpoints from endpoints) p
-	join generate_series(1, $2::bigint) n on n % p.endpoints = p.place),
-told as (
-	insert into events (tenant_id, event_id, name, created_at, position, body)
-	select tenant_id, event_id, $3, created_at, n, $1 from made)
-insert into pending (tenant_id, endpoint_id, delivery_id, created_at, event_id, name)
-select tenant_id, endpoint_id, (lpad(to_hex((extract(epoch from created_at) * 1000)::bigint), 12, '0') || '70008000' || lpad(to_hex(n), 12, '0'))::uuid,
-	created_at, event_id, $3 from made`
-	if _, err := conn.Exec(ctx, fill, deliveryBody, backlog, event.NameCommissionAvailable); err != nil {
-		return err
-	}
-	if _, err := conn.Exec(ctx, "vacuum analyze pending, events"); err != nil {
-		return err
-	}
-	return g.settle(ctx)
-}
-
-// deliveryBody is what is posted: an event as long as the usual ones.
-var deliveryBody = []byte(`{"event":"commission.available","event_id":"evt_67d35554c1f60638d6d72a0edc045450","created_at":"2026-07-14T13:05:09.120431Z",` +
-	`"tenant_id":"019f60b1-3400-7e63-82b7-095b0bf32c26","data":{"commission_id":"019f60bb-3400-708f-8271-887ce94707da",` +
-	`"partner_id":"019f60b3-3400-75c6-82e0-91b8c0565f1b","amount_brl":32.42,"source_sale_id":"019f60bb-3400-78de-80b3-c47f112c5974",` +
-	`"campaign_id":"019f60b5-3400-76b2-83c0-d5f35d1b11f9","source_conversion_id":null,"kind":"sale","status":"available","available_at":"2026-07-14T13:05:09.120431Z"}}`)
-
-// counters are receivers that believe everything and count it.
-type counters struct {
-	urls      []string
-	total     atomic.Int64
-	listeners []net.Listener
-}
-
-func listenAll(n int) (_ *counters, err error) {
-	c := &counters{}
-	for range n {
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			c.close()
-			return nil, fmt.Errorf("listen for webhooks: %w", err)
-		}
-		c.listeners = append(c.listeners, listener)
-		c.urls = append(c.urls, "http://"+listener.Addr().String()+"/webhook")
-		go func() {
-			for {
-				conn, err := listener.Accept()
-				if err != nil {
-					return // it is closed
-				}
-				go c.serve(conn)
-			}
-		}()
-	}
-	return c, nil
-}
-
-// serve counts what comes on one connection until its other end closes it.
-func (c *counters) serve(conn net.Conn) {
-	defer conn.Close()
-	reader := bufio.NewReaderSize(conn, 4096)
-	for {
-		head, err := readRequestHead(reader)
-		if err != nil {
-			return
-		}
-		if _, err := reader.Discard(head.length); err != nil {
-			return
-		}
-		c.total.Add(1)
-		if _, err := io.WriteString(conn, "HTTP/1.1 204 No Content\r\n\r\n"); err != nil {
-			return
-		}
-	}
-}
-
-func (c *counters) close() {
-	for _, listener := range c.listeners {
-		listener.Close()
-	}
 }
 
 // postInALoop is the least that delivering takes: it signs and posts to the targets in

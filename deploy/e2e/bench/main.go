@@ -179,6 +179,7 @@ var parts = []part{
 	{"overload", true, "overload", measureOverload},
 	{"latency", true, "latency", measureLatency},
 	{"deliveries", true, "deliveries", measureDeliveries},
+	{"isolation", true, "isolation", measureIsolation},
 	{"chain", true, "the chain", measureChain},
 	{"ledger", true, "the ledger", measureLedger},
 	{"goals", true, "goals", measureGoals},

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"errors"
@@ -136,7 +137,7 @@ func limiterOf(a assignment) *web.Limiter {
 // benchSealingKey seals the secrets of endpoints that only the benchmark has.
 const benchSealingKey = "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
 
-// serveWebhooks runs the webhooks service alone, and without NATS: what it delivers
+// serveWebhooks runs the webhooks service alone. Where there is no NATS, what it delivers
 // waits in its database.
 func serveWebhooks(ctx context.Context, a assignment, log *zap.Logger, announce func(announcement) error) (err error) {
 	pool, err := postgres.Open(ctx, a.DatabaseURL, 16)
@@ -144,13 +145,13 @@ func serveWebhooks(ctx context.Context, a assignment, log *zap.Logger, announce 
 		return err
 	}
 	defer pool.Close()
-	connection, err := bus.Connect(bus.Config{URL: "nats://127.0.0.1:1", Name: "webhooks"}, log)
+	connection, err := bus.Connect(bus.Config{URL: cmp.Or(a.NATSURL, "nats://127.0.0.1:1"), Name: "webhooks"}, log)
 	if err != nil {
 		return err
 	}
 	defer connection.Close()
 	deps := service.Deps{Pool: pool, Bus: connection, Log: log, Now: time.Now}
-	config := webhooks.Config{SecretKey: benchSealingKey, OpenLoopback: true, Concurrency: deliveryConcurrency}
+	config := webhooks.Config{SecretKey: benchSealingKey, OpenLoopback: true, Concurrency: a.Attempts}
 	s, err := webhooks.New(ctx, config, deps)
 	if err != nil {
 		return err
@@ -222,7 +223,7 @@ func serveNATS(ctx context.Context, a assignment, announce func(announcement) er
 // serveStack runs everything, except that PostgreSQL is the benchmark's.
 func serveStack(ctx context.Context, a assignment, log *zap.Logger, announce func(announcement) error) error {
 	s, err := stack.Start(ctx, stack.Options{
-		Addr: "127.0.0.1:0", DataDir: filepath.Join(a.Dir, "stack"), AdminToken: operatorToken,
+		Addr: "127.0.0.1:0", DataDir: filepath.Join(a.Dir, "stack"), Sales: sales.Config{AdminToken: operatorToken},
 		DatabaseURL: a.DatabaseURL, Log: log,
 	})
 	if err != nil {

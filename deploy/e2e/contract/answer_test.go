@@ -72,11 +72,15 @@ func provokeAnswers(t *testing.T) *platform {
 		w.every(func(s *running, o *operation) { w.provoke(s, o, status) })
 	}
 	w.deleteReachedGoal()
+	var deletions []func()
 	w.every(func(s *running, o *operation) {
 		if o.method == "DELETE" {
-			w.call(s, o, w.request(o, ""))
+			deletions = append(deletions, func() { w.call(s, o, w.request(o, "")) })
 		}
 	})
+	for _, remove := range slices.Backward(deletions) { // what is below something, before that
+		remove()
+	}
 	w.expire()
 	return w.platform
 }

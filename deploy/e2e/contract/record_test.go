@@ -13,7 +13,7 @@ import (
 )
 
 // volatile is what changes while nothing is recorded.
-var volatile = []string{"outbox_pending", "outbox_stream", "outbox_drained", "listened", "changes"}
+var volatile = []string{"outbox_pending", "outbox_stream", "outbox_drained", "outbox_uncounted", "listened", "changes"}
 
 // content is all that is recorded, by service and table, except when a key was last used.
 func (p *platform) content() map[string]string {

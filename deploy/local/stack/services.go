@@ -37,26 +37,27 @@ type blueprint struct {
 var serviceNames = []string{"sales", "commissions", "goals", "webhooks"}
 
 func (s *Stack) blueprints(o Options) ([]blueprint, error) {
-	sealing, err := secret(filepath.Join(o.DataDir, "webhooks-secret-key"), "")
-	if err != nil {
+	var err error
+	o.Sales.AdminToken = s.AdminToken
+	if o.Webhooks.SecretKey, err = secret(filepath.Join(o.DataDir, "webhooks-secret-key"), o.Webhooks.SecretKey); err != nil {
 		return nil, err
 	}
-	pixSealing, err := secret(filepath.Join(o.DataDir, "commissions-secret-key"), "")
-	if err != nil {
+	o.Webhooks.OpenLoopback = true
+	if o.Commissions.SecretKey, err = secret(filepath.Join(o.DataDir, "commissions-secret-key"), o.Commissions.SecretKey); err != nil {
 		return nil, err
 	}
 	return []blueprint{
 		{"sales", sales.Migrations, sales.Document, func(ctx context.Context, deps service.Deps) (service.Service, error) {
-			return sales.New(ctx, sales.Config{AdminToken: s.AdminToken}, deps)
+			return sales.New(ctx, o.Sales, deps)
 		}},
 		{"commissions", commissions.Migrations, commissions.Document, func(ctx context.Context, deps service.Deps) (service.Service, error) {
-			return commissions.New(ctx, commissions.Config{SecretKey: pixSealing}, deps)
+			return commissions.New(ctx, o.Commissions, deps)
 		}},
 		{"goals", goals.Migrations, goals.Document, func(ctx context.Context, deps service.Deps) (service.Service, error) {
-			return goals.New(ctx, goals.Config{}, deps)
+			return goals.New(ctx, o.Goals, deps)
 		}},
-		{"webhooks", webhooks.Migrations, webhooks.Document, func(ctx context.Context, deps service.Deps) (service.Service, error) {
-			return webhooks.New(ctx, webhooks.Config{SecretKey: sealing, OpenLoopback: true}, deps)
+		{"webhooks", webhooks.Schemas(o.Webhooks.KeepDays), webhooks.Document, func(ctx context.Context, deps service.Deps) (service.Service, error) {
+			return webhooks.New(ctx, o.Webhooks, deps)
 		}},
 	}, nil
 }
@@ -107,7 +108,7 @@ func (s *Stack) startService(ctx context.Context, o Options, b blueprint, url st
 		return member{}, err
 	}
 	s.background(b.name, func(ctx context.Context) error {
-		return service.RunAll(ctx, m.Run, m.deps.Maintain(b.schemas))
+		return service.RunAll(ctx, m.Run, m.deps.Maintain(b.schemas), m.deps.Measure(b.name, m.Consumers()))
 	})
 	return m, nil
 }

@@ -25,17 +25,27 @@ import (
 	"partilha.dev/pkg/service"
 	"partilha.dev/pkg/trace"
 	"partilha.dev/pkg/web"
+	"partilha.dev/services/commissions"
+	"partilha.dev/services/goals"
+	"partilha.dev/services/sales"
+	"partilha.dev/services/webhooks"
 )
 
 // Options say what a stack is made of. Only DataDir is required.
 type Options struct {
 	Addr        string         // where it answers; default 127.0.0.1:8080, port 0 picks one
 	DataDir     string         // made if absent; everything that lasts is in it
-	AdminToken  string         // of the operator; empty: made once and kept in DataDir
 	DatabaseURL string         // a PostgreSQL server to use instead of a private one
 	NATSURL     string         // a NATS server to use instead of the embedded one
 	Limits      service.Limits // of each service; zero: nobody is limited
 	Log         *zap.Logger
+
+	// What each service alone is configured with. The operator's token and the keys that
+	// seal are made once and kept in DataDir where they are empty.
+	Sales       sales.Config
+	Commissions commissions.Config
+	Goals       goals.Config
+	Webhooks    webhooks.Config
 
 	Extra    http.Handler // answers the paths below /demo/, if it is set
 	Progress io.Writer    // told of what takes long, such as installing PostgreSQL
@@ -90,7 +100,7 @@ func Start(ctx context.Context, o Options) (_ *Stack, err error) {
 	})
 	s.URL = "http://" + listener.Addr().String()
 
-	if s.AdminToken, err = secret(filepath.Join(o.DataDir, "admin-token"), o.AdminToken); err != nil {
+	if s.AdminToken, err = secret(filepath.Join(o.DataDir, "admin-token"), o.Sales.AdminToken); err != nil {
 		return nil, err
 	}
 	stopTrace, err := trace.Export(ctx, "partilha")

@@ -109,6 +109,7 @@ create table sales (
     customer_ref        text,
     notes               text,
     created_at          timestamptz not null,
+    erased_at           timestamptz, -- when the customer was forgotten: it had a customer_ref, and maybe notes
     primary key (tenant_id, sale_id),
     constraint sales_external_ref unique (tenant_id, external_ref)
 );
@@ -132,6 +133,7 @@ create table refunds (
     commission_reversed_centavos bigint      not null check (commission_reversed_centavos between 0 and amount_centavos),
     reason                       text,
     created_at                   timestamptz not null,
+    erased_at                    timestamptz, -- when the customer of its sale was forgotten: it may have had a reason
     primary key (tenant_id, refund_id),
     constraint refunds_external_ref unique (tenant_id, external_ref),
     foreign key (tenant_id, sale_id) references sales
@@ -155,6 +157,7 @@ create table conversions (
     customer_ref        text,
     notes               text,
     created_at          timestamptz not null,
+    erased_at           timestamptz, -- as of a sale
     primary key (tenant_id, conversion_id),
     constraint conversions_external_ref unique (tenant_id, external_ref),
     constraint conversions_commission check ((commission_id is null) = (commission_centavos is null) and (commission_id is null or plan_id is not null))

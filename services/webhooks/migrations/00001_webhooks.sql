@@ -59,6 +59,8 @@ create table events (
 ) partition by range (created_at);
 alter table events alter column body set storage external;
 create index events_of_name on events (tenant_id, name, position); -- the feed of some kinds of events
+-- A minute of all tenants is counted: rows arrive in nearly this order.
+create index events_by_time on events using brin (created_at) with (pages_per_range = 16, autosummarize = on);
 
 -- What the events of a UTC day come to, kept in the transaction that keeps the events.
 create table day_totals (
@@ -85,6 +87,7 @@ create table pending (
     attempts    smallint    not null default 0, -- that were made and have come to nothing
     allowed     smallint    not null default 1, -- as its endpoint said when it was last claimed
     due_at      timestamptz,          -- of the next attempt, by the database's clock; null: of the first
+    queued_at   timestamptz not null default now(), -- when it was made, or somebody had it sent again
     primary key (tenant_id, endpoint_id, delivery_id),
     constraint pending_claim check ((claim is null) = (claimed_at is null)),
     constraint pending_due check ((due_at is null) = (attempts = 0))

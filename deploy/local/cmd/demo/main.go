@@ -18,9 +18,9 @@ import (
 // config is what the environment must say.
 type config struct {
 	service.Address
-	BaseURL     string `env:"BASE_URL,required,notEmpty"`
-	ReceiverURL string `env:"RECEIVER_URL,required,notEmpty"` // where the platform's webhooks reach ADDR
-	AdminToken  string `env:"ADMIN_TOKEN,required,notEmpty"`
+	BaseURL     string `env:"BASE_URL,required" allow:"HTTP URL"`              // where the platform answers
+	ReceiverURL string `env:"RECEIVER_URL,required" allow:"HTTP URL"`          // where the platform's webhooks reach ADDR
+	AdminToken  string `env:"ADMIN_TOKEN,required" allow:"text" secret:"true"` // of the operator
 }
 
 func main() {

@@ -27,11 +27,11 @@ import (
 // config is what the environment may say.
 type config struct {
 	service.Address
-	LogLevel       string `env:"LOG_LEVEL" envDefault:"info"`
-	SalesURL       string `env:"SALES_URL" envDefault:"http://sales:8080"`
-	CommissionsURL string `env:"COMMISSIONS_URL" envDefault:"http://commissions:8080"`
-	GoalsURL       string `env:"GOALS_URL" envDefault:"http://goals:8080"`
-	WebhooksURL    string `env:"WEBHOOKS_URL" envDefault:"http://webhooks:8080"`
+	LogLevel       string `env:"LOG_LEVEL" envDefault:"info" allow:"debug|info|warn|error"`             // the least that a log line must be to be written
+	SalesURL       string `env:"SALES_URL" envDefault:"http://sales:8080" allow:"HTTP URL"`             // where the sales service answers
+	CommissionsURL string `env:"COMMISSIONS_URL" envDefault:"http://commissions:8080" allow:"HTTP URL"` // where the commissions service answers
+	GoalsURL       string `env:"GOALS_URL" envDefault:"http://goals:8080" allow:"HTTP URL"`             // where the goals service answers
+	WebhooksURL    string `env:"WEBHOOKS_URL" envDefault:"http://webhooks:8080" allow:"HTTP URL"`       // where the webhooks service answers
 }
 
 func main() {
@@ -70,6 +70,7 @@ func serve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	service.WarnOfUnknown(log, c)
 	handler, err := handler(c, log)
 	if err != nil {
 		return err

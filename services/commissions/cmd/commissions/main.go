@@ -9,13 +9,10 @@ import (
 )
 
 func main() {
+	var config commissions.Config
 	service.Main(service.Program{
-		Name: "commissions", Schemas: commissions.Migrations, Commands: commissions.Commands(),
+		Name: "commissions", Schemas: commissions.Migrations, Commands: commissions.Commands(), Settings: &config,
 		New: func(ctx context.Context, deps service.Deps) (service.Service, error) {
-			var config commissions.Config
-			if err := service.ReadEnvironment(&config); err != nil {
-				return nil, err
-			}
 			return commissions.New(ctx, config, deps)
 		},
 	})

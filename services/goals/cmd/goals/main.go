@@ -9,14 +9,10 @@ import (
 )
 
 func main() {
+	var config goals.Config
 	service.Main(service.Program{
-		Name:    "goals",
-		Schemas: goals.Migrations,
+		Name: "goals", Schemas: goals.Migrations, Settings: &config,
 		New: func(ctx context.Context, deps service.Deps) (service.Service, error) {
-			var config goals.Config
-			if err := service.ReadEnvironment(&config); err != nil {
-				return nil, err
-			}
 			return goals.New(ctx, config, deps)
 		},
 	})

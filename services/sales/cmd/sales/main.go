@@ -9,13 +9,10 @@ import (
 )
 
 func main() {
+	var config sales.Config
 	service.Main(service.Program{
-		Name: "sales", Schemas: sales.Migrations, Commands: sales.Commands(),
+		Name: "sales", Schemas: sales.Migrations, Commands: sales.Commands(), Settings: &config,
 		New: func(ctx context.Context, deps service.Deps) (service.Service, error) {
-			var config sales.Config
-			if err := service.ReadEnvironment(&config); err != nil {
-				return nil, err
-			}
 			return sales.New(ctx, config, deps)
 		},
 	})

@@ -11,20 +11,14 @@ import (
 )
 
 func main() {
-	var retention struct {
-		Days int `env:"WEBHOOKS_KEEP_DAYS" envDefault:"30"`
-	}
-	if err := service.ReadEnvironment(&retention); err != nil {
+	var config webhooks.Config
+	if err := service.ReadEnvironment(&config.Retention); err != nil {
 		fmt.Fprintf(os.Stderr, "webhooks: %v\n", err)
 		os.Exit(1)
 	}
 	service.Main(service.Program{
-		Name: "webhooks", Schemas: webhooks.Schemas(retention.Days), Commands: webhooks.Commands(),
+		Name: "webhooks", Schemas: webhooks.Schemas(config.KeepDays), Commands: webhooks.Commands(), Settings: &config,
 		New: func(ctx context.Context, deps service.Deps) (service.Service, error) {
-			var config webhooks.Config
-			if err := service.ReadEnvironment(&config); err != nil {
-				return nil, err
-			}
 			return webhooks.New(ctx, config, deps)
 		},
 	})

@@ -1,4 +1,4 @@
-package e2e
+package stage
 
 import (
 	"fmt"
@@ -10,38 +10,38 @@ import (
 	"partilha.dev/pkg/testkit"
 )
 
-// books compares what was answered with what every service has made of it.
-type books struct {
-	*platform
-	*shop
+// Books compares what was answered with what every service has made of it.
+type Books struct {
+	*Platform
+	*Shop
 }
 
-// settle waits until everything has followed from the sales, and then compares every
+// Settle waits until everything has followed from the sales, and then compares every
 // id and every centavo. Receipts are all 201s and 200s that callers got.
-func (b books) settle(t testing.TB, receipts map[string]receipt) {
+func (b Books) Settle(t testing.TB, receipts map[string]Receipt) {
 	t.Helper()
 	b.compareSales(t, receipts)
 	sales := len(receipts)
-	b.await(t, "commissions", "every sale has its commission", sales, "select count(*)::text from commissions where tenant_id = $1")
-	b.await(t, "goals", "the goal has counted every sale", sales, "select coalesce(sum(progress), 0)::text from totals where tenant_id = $1")
+	b.Await(t, "commissions", "every sale has its commission", sales, "select count(*)::text from commissions where tenant_id = $1")
+	b.Await(t, "goals", "the goal has counted every sale", sales, "select coalesce(sum(progress), 0)::text from totals where tenant_id = $1")
 	reached := 0
-	if sales >= goalTarget {
+	if sales >= GoalTarget {
 		reached = 1
 	}
-	b.await(t, "webhooks", "every event has reached the webhooks service", 2*sales+reached,
+	b.Await(t, "webhooks", "every event has reached the webhooks service", 2*sales+reached,
 		"select count(*)::text from events where tenant_id = $1 and name in ('sale.recorded', 'commission.available', 'goal.reached')")
-	b.await(t, "webhooks", "no delivery is under way", 0,
+	b.Await(t, "webhooks", "no delivery is under way", 0,
 		"select count(*)::text from pending where tenant_id = $1")
-	b.compareCommissions(t, receipts)
-	b.verify(t)
-	if got := b.progress(t); got != sales {
+	b.CompareCommissions(t, receipts)
+	b.Verify(t)
+	if got := b.Progress(t); got != sales {
 		t.Errorf("the goal shows %d sales, want %d", got, sales)
 	}
-	b.receiver.assertOnce(t)
+	b.Receiver.AssertOnce(t)
 }
 
-// await waits until a count of the tenant's rows is what it must become.
-func (b books) await(t testing.TB, service, what string, want int, count string) {
+// Await waits until a count of the tenant's rows is what it must become.
+func (b Books) Await(t testing.TB, service, what string, want int, count string) {
 	t.Helper()
 	got := ""
 	defer func() {
@@ -49,81 +49,81 @@ func (b books) await(t testing.TB, service, what string, want int, count string)
 			t.Logf("%s: %s so far, want %d", what, got, want)
 		}
 	}()
-	testkit.Eventually(t, patience, what, func() bool {
-		got = b.query(t, service, count, b.TenantID)[0]
+	testkit.Eventually(t, Patience, what, func() bool {
+		got = b.Query(t, service, count, b.TenantID)[0]
 		return got == fmt.Sprint(want)
 	})
 }
 
 // compareSales fails unless the recorded sales are those that were acknowledged.
-func (b books) compareSales(t testing.TB, receipts map[string]receipt) {
+func (b Books) compareSales(t testing.TB, receipts map[string]Receipt) {
 	t.Helper()
 	var want []string
 	for ref, r := range receipts {
 		want = append(want, strings.Join([]string{ref, r.SaleID, r.CommissionID, r.CommissionAmount.String()}, " "))
 	}
-	sameRows(t, "sales", want, b.query(t, "sales", `
+	SameRows(t, "sales", want, b.Query(t, "sales", `
 		select concat_ws(' ', external_ref, sale_id, commission_id, round(commission_centavos / 100.0, 2)) from sales where tenant_id = $1`, b.TenantID))
 }
 
-// compareCommissions fails unless there is exactly one commission for each receipt,
+// CompareCommissions fails unless there is exactly one commission for each receipt,
 // with its id, its sale and its amount.
-func (b books) compareCommissions(t testing.TB, receipts map[string]receipt) {
+func (b Books) CompareCommissions(t testing.TB, receipts map[string]Receipt) {
 	t.Helper()
 	var want []string
 	for _, r := range receipts {
 		want = append(want, strings.Join([]string{r.SaleID, r.CommissionID, r.CommissionAmount.String()}, " "))
 	}
-	sameRows(t, "commissions", want, b.query(t, "commissions", `
+	SameRows(t, "commissions", want, b.Query(t, "commissions", `
 		select concat_ws(' ', source_sale_id, commission_id, round(commission_amount_centavos / 100.0, 2)) from commissions where tenant_id = $1`, b.TenantID))
 }
 
-// verify fails unless the ledger balances, and owes what the commissions say.
-func (b books) verify(t testing.TB) {
+// Verify fails unless the ledger balances, and owes what the commissions say.
+func (b Books) Verify(t testing.TB) {
 	t.Helper()
 	var found struct {
 		OK     bool
 		Checks []struct{ Name, Detail string }
 	}
-	b.must(t, 200, "GET", "/api/v1/ledger/verify", nil).into(t, &found)
+	b.Must(t, 200, "GET", "/api/v1/ledger/verify", nil).Into(t, &found)
 	if !found.OK || len(found.Checks) == 0 {
 		t.Errorf("the books do not balance: %+v", found)
 	}
-	sameRows(t, "balances",
-		b.query(t, "commissions", `
+	SameRows(t, "balances",
+		b.Query(t, "commissions", `
 			select concat_ws(' ', partner_id, sum(commission_amount_centavos - reversed_centavos)) from commissions where tenant_id = $1 group by partner_id`, b.TenantID),
-		b.query(t, "commissions", `
+		b.Query(t, "commissions", `
 			select concat_ws(' ', partner_id, pending_centavos + available_centavos + reserved_centavos + paid_centavos - debt_centavos) from accounts where tenant_id = $1`, b.TenantID))
 }
 
-// allDelivered fails unless the receiver has every event of the tenant exactly once.
-func (b books) allDelivered(t testing.TB) {
+// AllDelivered fails unless the receiver has every event of the tenant exactly once.
+func (b Books) AllDelivered(t testing.TB) {
 	t.Helper()
-	if other := b.states(t); len(other) != 1 || other["delivered"] == 0 {
+	if other := b.States(t); len(other) != 1 || other["delivered"] == 0 {
 		t.Errorf("deliveries are %v, want all delivered", other)
 	}
-	sameRows(t, "webhooks received", b.eventIDs(t, "true"), slices.Collect(maps.Keys(b.receiver.counts())))
+	SameRows(t, "webhooks received", b.EventIDs(t, "true"), slices.Collect(maps.Keys(b.Receiver.Counts())))
 }
 
-// states counts the tenant's deliveries by what became of them.
-func (b books) states(t testing.TB) map[string]int {
+// States counts the tenant's deliveries by what became of them.
+func (b Books) States(t testing.TB) map[string]int {
 	t.Helper()
 	states := map[string]int{}
-	for _, state := range b.query(t, "webhooks", "select state from deliveries where tenant_id = $1 union all select 'pending' from pending where tenant_id = $1", b.TenantID) {
+	for _, state := range b.Query(t, "webhooks", "select state from deliveries where tenant_id = $1 union all select 'pending' from pending where tenant_id = $1", b.TenantID) {
 		states[state]++
 	}
 	return states
 }
 
-// eventIDs are the ids, as the wire shows them, of the events of the tenant's
+// EventIDs are the ids, as the wire shows them, of the events of the tenant's
 // deliveries that the condition selects.
-func (b books) eventIDs(t testing.TB, condition string) []string {
+func (b Books) EventIDs(t testing.TB, condition string) []string {
 	t.Helper()
-	return b.query(t, "webhooks", "select 'evt_' || replace(event_id::text, '-', '') from deliveries where tenant_id = $1 and "+condition, b.TenantID)
+	return b.Query(t, "webhooks", "select 'evt_' || replace(event_id::text, '-', '') from deliveries where tenant_id = $1 and "+condition, b.TenantID)
 }
 
-// sameRows fails where two sets of rows differ, in whatever order they are.
-func sameRows(t testing.TB, what string, want, got []string) {
+// SameRows fails where two sets of rows differ, in whatever order they are.
+func SameRows(t testing.TB, what string, want, got []string) {
 	t.Helper()
 	want, got = slices.Sorted(slices.Values(want)), slices.Sorted(slices.Values(got))
 	if slices.Equal(want, got) {

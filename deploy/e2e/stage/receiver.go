@@ -1,4 +1,4 @@
-package e2e
+package stage
 
 import (
 	"crypto/hmac"
@@ -15,39 +15,40 @@ import (
 	"time"
 )
 
-// receiver is a tenant's own server. It knows an endpoint's secret and the published
+// Receiver is a tenant's own server. It knows an endpoint's secret and the published
 // rule of signatures, and nothing else of Partilha.
-type receiver struct {
+type Receiver struct {
 	URL   string
-	delay func() time.Duration // how long it thinks about each answer; nil: not at all
+	Delay func() time.Duration // how long it thinks about each answer; nil: not at all
 
 	mu     sync.Mutex
 	secret string
-	heard  []heard
+	heard  []Heard
 	times  map[string]int // by event id
 	wrong  []string       // what was not as it is promised
 	next   chan struct{}  // closed at the next arrival
 }
 
-// heard is one webhook that a receiver took in.
-type heard struct {
-	event, id string
-	tenant    string
-	data      map[string]json.RawMessage
-	body      []byte
-	header    http.Header
+// Heard is one webhook that a receiver took in.
+type Heard struct {
+	Event, ID string
+	Tenant    string
+	Data      map[string]json.RawMessage
+	Body      []byte
+	Header    http.Header
 }
 
-// newReceiver listens on the loopback until the test ends.
-func newReceiver(t testing.TB) *receiver {
-	r := &receiver{times: map[string]int{}, next: make(chan struct{})}
+// NewReceiver listens on the loopback until the test ends.
+func NewReceiver(t testing.TB) *Receiver {
+	r := &Receiver{times: map[string]int{}, next: make(chan struct{})}
 	server := httptest.NewServer(r)
 	t.Cleanup(server.Close)
 	r.URL = server.URL + "/hooks/partilha"
 	return r
 }
 
-func (r *receiver) trust(secret string) {
+// Trust tells the receiver the secret of its endpoint.
+func (r *Receiver) Trust(secret string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.secret = secret
@@ -55,14 +56,14 @@ func (r *receiver) trust(secret string) {
 
 // ServeHTTP counts a request as soon as its last byte is there: what becomes of the
 // answer is not the receiver's affair.
-func (r *receiver) ServeHTTP(w http.ResponseWriter, request *http.Request) {
+func (r *Receiver) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	body, err := io.ReadAll(request.Body)
 	if err != nil {
 		return // it broke off before it was a webhook
 	}
 	r.take(request, body)
-	if r.delay != nil {
-		timer := time.NewTimer(r.delay())
+	if r.Delay != nil {
+		timer := time.NewTimer(r.Delay())
 		defer timer.Stop()
 		select {
 		case <-timer.C:
@@ -72,7 +73,7 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-func (r *receiver) take(request *http.Request, body []byte) {
+func (r *Receiver) take(request *http.Request, body []byte) {
 	var envelope struct {
 		Event     string                     `json:"event"`
 		EventID   string                     `json:"event_id"`
@@ -108,42 +109,42 @@ func (r *receiver) take(request *http.Request, body []byte) {
 	if problem != "" {
 		r.wrong = append(r.wrong, problem)
 	}
-	r.heard = append(r.heard, heard{envelope.Event, envelope.EventID, envelope.TenantID, envelope.Data, body, request.Header})
+	r.heard = append(r.heard, Heard{envelope.Event, envelope.EventID, envelope.TenantID, envelope.Data, body, request.Header})
 	r.times[envelope.EventID]++
 	close(r.next)
 	r.next = make(chan struct{})
 }
 
-// counts tells how often each event id has come.
-func (r *receiver) counts() map[string]int {
+// Counts tells how often each event id has come.
+func (r *Receiver) Counts() map[string]int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return maps.Clone(r.times)
 }
 
-// of returns the webhooks of one kind of event.
-func (r *receiver) of(event string) (found []heard) {
+// Of returns the webhooks of one kind of event.
+func (r *Receiver) Of(event string) (found []Heard) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, w := range r.heard {
-		if w.event == event {
+		if w.Event == event {
 			found = append(found, w)
 		}
 	}
 	return found
 }
 
-// arrival is closed when the next request has come in.
-func (r *receiver) arrival() <-chan struct{} {
+// Arrival is closed when the next request has come in.
+func (r *Receiver) Arrival() <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.next
 }
 
-// assertOnce fails where an event came twice or a request was not as it is promised.
-func (r *receiver) assertOnce(t testing.TB) {
+// AssertOnce fails where an event came twice or a request was not as it is promised.
+func (r *Receiver) AssertOnce(t testing.TB) {
 	t.Helper()
-	for id, times := range r.counts() {
+	for id, times := range r.Counts() {
 		if times != 1 {
 			t.Errorf("%s was posted %d times", id, times)
 		}

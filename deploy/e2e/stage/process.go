@@ -1,4 +1,4 @@
-package e2e
+package stage
 
 import (
 	"bufio"
@@ -16,13 +16,13 @@ import (
 	"time"
 )
 
-// process is one service as an operator runs it: a binary, an environment, and an
+// Process is one service as an operator runs it: a binary, an environment, and an
 // address that it tells when it is ready. Its methods fail the test where they cannot
 // do what they say; call them on the goroutine of the test.
-type process struct {
+type Process struct {
 	t       testing.TB
 	service string
-	env     []string
+	Env     []string
 
 	mu   sync.Mutex
 	life *life // the latest
@@ -38,14 +38,14 @@ type life struct {
 	log   tail
 }
 
-// newProcess prepares a process that is not running. It is killed when the test ends,
+// NewProcess prepares a process that is not running. It is killed when the test ends,
 // and what it logged last is shown if the test has failed.
-func newProcess(t testing.TB, service string, env ...string) *process {
+func NewProcess(t testing.TB, service string, env ...string) *Process {
 	t.Helper()
 	base := []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "ADDR=127.0.0.1:0", "RATE_LIMIT=off", "DATABASE_POOL=8"}
-	p := &process{t: t, service: service, env: append(base, env...)}
+	p := &Process{t: t, service: service, Env: append(base, env...)}
 	t.Cleanup(func() {
-		p.kill()
+		p.Kill()
 		if t.Failed() && p.life != nil {
 			t.Logf("the last lines of %s:\n%s", service, p.life.log.text())
 		}
@@ -53,8 +53,8 @@ func newProcess(t testing.TB, service string, env ...string) *process {
 	return p
 }
 
-// start runs serve and returns when the process answers.
-func (p *process) start() {
+// Start runs serve and returns when the process answers.
+func (p *Process) Start() {
 	p.t.Helper()
 	next, err := p.launch()
 	if err != nil {
@@ -67,16 +67,16 @@ func (p *process) start() {
 	case <-next.ready:
 	case <-next.ended:
 		p.t.Fatalf("%s serve ended: %v", p.service, next.err)
-	case <-time.After(patience):
-		p.t.Fatalf("%s is not ready within %s", p.service, patience)
+	case <-time.After(Patience):
+		p.t.Fatalf("%s is not ready within %s", p.service, Patience)
 	}
 }
 
 // launch starts serve on a thread that lives as long as the process: the kernel
 // takes the death of that thread for the death of the owner.
-func (p *process) launch() (*life, error) {
-	cmd := exec.Command(program(p.t, p.service), "serve")
-	cmd.Env = p.env
+func (p *Process) launch() (*life, error) {
+	cmd := exec.Command(Program(p.t, p.service), "serve")
+	cmd.Env = p.Env
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	endWithOwner(cmd.SysProcAttr)
 	l := &life{cmd: cmd, ready: make(chan struct{}), ended: make(chan struct{})}
@@ -117,9 +117,9 @@ func (l *life) read(from io.Reader) {
 	}
 }
 
-// base is the URL at which the process answers, or last did; while it starts, one at
+// Base is the URL at which the process answers, or last did; while it starts, one at
 // which nobody does. It may be called on any goroutine.
-func (p *process) base() string {
+func (p *Process) Base() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	select {
@@ -130,73 +130,91 @@ func (p *process) base() string {
 	}
 }
 
-// signal sends a signal and returns without waiting for what it does.
-func (p *process) signal(s syscall.Signal) {
+// Runs tells whether the process answers, as far as anybody knows. It may be called on
+// any goroutine.
+func (p *Process) Runs() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	select {
+	case <-p.life.ended:
+		return false
+	default:
+	}
+	select {
+	case <-p.life.ready:
+		return true
+	default:
+		return false
+	}
+}
+
+// Signal sends a signal and returns without waiting for what it does.
+func (p *Process) Signal(s syscall.Signal) {
 	p.t.Helper()
 	if err := p.life.cmd.Process.Signal(s); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		p.t.Fatalf("signal %s: %v", p.service, err)
 	}
 }
 
-// stop asks the process to end and waits until it has, with status 0.
-func (p *process) stop() {
+// Stop asks the process to end and waits until it has, with status 0.
+func (p *Process) Stop() {
 	p.t.Helper()
-	p.signal(syscall.SIGTERM)
-	if err := p.wait(); err != nil {
+	p.Signal(syscall.SIGTERM)
+	if err := p.Wait(); err != nil {
 		p.t.Errorf("%s ended after SIGTERM with %v", p.service, err)
 	}
 }
 
-// kill ends the process with kill -9; one that does not run is no error.
-func (p *process) kill() {
+// Kill ends the process with kill -9; one that does not run is no error.
+func (p *Process) Kill() {
 	p.t.Helper()
 	if p.life == nil {
 		return
 	}
-	p.signal(syscall.SIGKILL)
-	_ = p.wait() // the signal is the error
+	p.Signal(syscall.SIGKILL)
+	_ = p.Wait() // the signal is the error
 }
 
-// wait waits for the end of the process and returns its exit error.
-func (p *process) wait() error {
+// Wait waits for the end of the process and returns its exit error.
+func (p *Process) Wait() error {
 	p.t.Helper()
 	select {
 	case <-p.life.ended:
 		return p.life.err
-	case <-time.After(patience):
-		p.t.Fatalf("%s has not ended within %s", p.service, patience)
+	case <-time.After(Patience):
+		p.t.Fatalf("%s has not ended within %s", p.service, Patience)
 		return nil
 	}
 }
 
-// finished is what a command that has ended leaves behind.
-type finished struct {
-	status         int
-	stdout, stderr string
+// Finished is what a command that has ended leaves behind.
+type Finished struct {
+	Status         int
+	Stdout, Stderr string
 }
 
-// run runs one command of the binary to its end.
-func (p *process) run(args ...string) finished {
+// Run runs one command of the binary to its end.
+func (p *Process) Run(args ...string) Finished {
 	p.t.Helper()
 	var stdout, stderr bytes.Buffer
-	cmd := exec.Command(program(p.t, p.service), args...)
-	cmd.Env, cmd.Stdout, cmd.Stderr = p.env, &stdout, &stderr
+	cmd := exec.Command(Program(p.t, p.service), args...)
+	cmd.Env, cmd.Stdout, cmd.Stderr = p.Env, &stdout, &stderr
 	err := cmd.Run()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
 		p.t.Fatalf("run %s %s: %v", p.service, strings.Join(args, " "), err)
 	}
-	return finished{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()}
+	return Finished{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()}
 }
 
-// mustRun is run for a command that must succeed; it returns what it printed, trimmed.
-func (p *process) mustRun(args ...string) string {
+// MustRun is Run for a command that must succeed; it returns what it printed, trimmed.
+func (p *Process) MustRun(args ...string) string {
 	p.t.Helper()
-	done := p.run(args...)
-	if done.status != 0 {
-		p.t.Fatalf("%s %s: status %d: %s", p.service, strings.Join(args, " "), done.status, done.stderr)
+	done := p.Run(args...)
+	if done.Status != 0 {
+		p.t.Fatalf("%s %s: status %d: %s", p.service, strings.Join(args, " "), done.Status, done.Stderr)
 	}
-	return strings.TrimSpace(done.stdout)
+	return strings.TrimSpace(done.Stdout)
 }
 
 // tail keeps the last lines of a log.

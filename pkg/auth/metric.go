@@ -1,0 +1,16 @@
+package auth
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+)
+
+// It has a label so that a service without a copy tells nothing.
+var heardAt = promauto.NewGaugeVec(prometheus.GaugeOpts{
+	Name: "partilha_keys_heard_timestamp_seconds", Help: "When the bucket of keys was last known to be followed."}, []string{"bucket"})
+
+func noteHeard(at time.Time) {
+	heardAt.WithLabelValues(bucketName).Set(float64(at.UnixMilli()) / 1000)
+}
