@@ -8,9 +8,12 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/google/uuid"
+
 	"partilha.dev/pkg/event"
 	"partilha.dev/pkg/fault"
 	"partilha.dev/pkg/money"
+	"partilha.dev/pkg/testkit"
 )
 
 // together does the work so many times at once, from two replicas, none beginning before
@@ -33,11 +36,47 @@ func (f *fixture) together(times int, work func(replica *fixture, i int)) {
 	done.Wait()
 }
 
+// holdBook locks a partner's book until it is let go, and counts who waits for a lock
+// meanwhile; both by connections of its own.
+func (f *fixture) holdBook(tenant, partner uuid.UUID) (waiting func() int, letGo func()) {
+	f.t.Helper()
+	pool := f.replica().deps.Pool
+	tx, err := pool.Begin(f.t.Context())
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	tag, err := tx.Exec(f.t.Context(), "select from accounts where tenant_id = $1 and partner_id = $2 for update", tenant, partner)
+	if err != nil || tag.RowsAffected() != 1 {
+		f.t.Fatal(tag, err)
+	}
+	waiting = func() (n int) {
+		f.t.Helper()
+		if err := pool.QueryRow(f.t.Context(), "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'").Scan(&n); err != nil {
+			f.t.Fatal(err)
+		}
+		return n
+	}
+	return waiting, func() {
+		if err := tx.Rollback(f.t.Context()); err != nil {
+			f.t.Error(err)
+		}
+	}
+}
+
+// The book is held until several of them have come to it, so that a service that decided
+// on a balance which it has not locked would grant more than one.
 func TestOfSixtyFourWithdrawalsOfTheWholeBalanceOneSucceeds(t *testing.T) {
 	t.Parallel()
 	w := newTeller(t)
 	errs := make([]error, 64)
-	w.together(len(errs), func(replica *fixture, i int) { _, _, errs[i] = replica.ask(w.tenant, ask(w.partner, 32_42)) })
+	waiting, letGo := w.holdBook(w.tenant, w.partner)
+	var asked sync.WaitGroup
+	asked.Go(func() {
+		w.together(len(errs), func(replica *fixture, i int) { _, _, errs[i] = replica.ask(w.tenant, ask(w.partner, 32_42)) })
+	})
+	testkit.Eventually(t, soon, "some withdrawals wait for the partner's book", func() bool { return waiting() > 1 })
+	letGo()
+	asked.Wait()
 	granted := 0
 	for _, err := range errs {
 		switch {
