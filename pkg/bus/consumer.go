@@ -61,6 +61,7 @@ func OnAny(name string, names []string, handle func(ctx context.Context, tx *pos
 // apply hands the events to the consumer in one transaction.
 func (c Consumer) apply(ctx context.Context, pool *pgxpool.Pool, events []event.Sealed) error {
 	return postgres.Transact(ctx, pool, func(tx *postgres.Tx) error {
+		tx.Later(postgres.Doing("set how to plan"), postgres.PlanOnce)
 		fresh, err := claim(ctx, tx, c.Name, events)
 		if err != nil || len(fresh) == 0 {
 			return err

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"partilha.dev/pkg/event"
+	"partilha.dev/pkg/postgres"
 	"partilha.dev/pkg/testkit"
 )
 
@@ -148,7 +149,7 @@ func (k *stack) blocksOf(statement string, args ...any) (blocks int) {
 	if _, err := conn.Exec(k.t.Context(), "begin"); err != nil {
 		k.t.Fatal(err)
 	}
-	if _, err := conn.Exec(k.t.Context(), planStatement); err != nil {
+	if _, err := conn.Exec(k.t.Context(), postgres.PlanOnce); err != nil {
 		k.t.Fatal(err)
 	}
 	// The first time fills what PostgreSQL remembers of the tables.

@@ -43,7 +43,6 @@ func (s *Service) fanOut(ctx context.Context, tx *postgres.Tx, events []event.Se
 			return fault.Newf(fault.Invalid, "invalid_event", "%q is no event that may be delivered", e.Name)
 		}
 	}
-	tx.Later(postgres.Doing("set how to plan"), planStatement)
 	events = oldestFirst(events)
 	tenants := tenantsOf(events)
 	lockTenants(tx, tenants...)

@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"partilha.dev/pkg/event"
+	"partilha.dev/pkg/postgres"
 	"partilha.dev/pkg/web"
 )
 
@@ -198,7 +199,7 @@ func TestAPageOfTheHistoryIsReadAlongAnIndex(t *testing.T) {
 			if c.types != nil {
 				arguments = append(arguments, c.types)
 			}
-			n := k.touched(planStatement, c.query, arguments...)
+			n := k.touched(postgres.PlanOnce, c.query, arguments...)
 			if most := bound * max(1, len(c.types)); n > most {
 				t.Errorf("%s: %d blocks are read, want at most %d", name, n, most)
 			}

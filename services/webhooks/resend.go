@@ -72,7 +72,7 @@ func (s *Service) resend(ctx context.Context, tenant, id uuid.UUID) error {
 	var since time.Time
 	var endpointID uuid.UUID
 	err := postgres.Transact(ctx, s.deps.Pool, func(tx *postgres.Tx) error {
-		if _, err := tx.Exec(ctx, planStatement); err != nil {
+		if _, err := tx.Exec(ctx, postgres.PlanOnce); err != nil {
 			return fmt.Errorf("set how to plan: %w", err)
 		}
 		err := pgx.ErrNoRows

@@ -10,21 +10,12 @@ import (
 	"partilha.dev/pkg/postgres"
 )
 
-// The statements of this service join a handful of rows to tables of many partitions.
-// PostgreSQL foresees neither how few the rows are nor which partitions they spare: it
-// would plan each statement anew, which costs several times what the statement does,
-// and would rather read and sort whole partitions than look up a row. So it is told, for
-// one transaction, to keep the plan that a connection has made once, and to look up.
-const planStatement = `
-select set_config('plan_cache_mode', 'force_generic_plan', true), set_config('enable_hashjoin', 'off', true),
-	set_config('enable_mergejoin', 'off', true), set_config('enable_seqscan', 'off', true)`
-
 // runPlanned runs a statement as a transaction of its own, under a plan that a
 // connection makes once, and returns its rows. Without an error it is committed; after
 // one it may or may not be, and the error is a fault where the database is away.
 func runPlanned[T any](ctx context.Context, pool *pgxpool.Pool, scan pgx.RowToFunc[T], statement string, args ...any) ([]T, error) {
 	var both pgx.Batch // one round trip, and one transaction
-	both.Queue(planStatement)
+	both.Queue(postgres.PlanOnce)
 	both.Queue(statement, args...)
 	results := pool.SendBatch(ctx, &both)
 	list, err := func() ([]T, error) {
