@@ -78,7 +78,12 @@ const changeTenantStatement = `
 update tenants set status = coalesce($2, status) where tenant_id = $1
 returning tenant_id, name, status, created_at`
 
-const touchKeysStatement = `update api_keys set version = nextval('api_key_version') where tenant_id = $1`
+// Only the keys that still work are told of again, of which a tenant has few. A dead key
+// is refused whatever its tenant is, and there may be any number of them, behind which
+// the next change of another tenant would wait.
+const touchKeysStatement = `
+update api_keys set version = nextval('api_key_version')
+where tenant_id = $1 and revoked_at is null and (expires_at is null or expires_at > $2)`
 
 // changeTenant answers PATCH /admin/v1/tenants/{tenant_id}.
 func (s *Service) changeTenant(call *web.Call) (web.Answer, error) {
@@ -111,7 +116,7 @@ func (s *Service) setTenantStatus(ctx context.Context, id uuid.UUID, status *str
 		if t, err = pgx.CollectExactlyOneRow(rows, scanTenant); err != nil {
 			return fmt.Errorf("change tenant: %w", err)
 		}
-		_, err = tx.Exec(ctx, touchKeysStatement, id)
+		_, err = tx.Exec(ctx, touchKeysStatement, id, s.deps.Now())
 		return err
 	})
 	return t, err

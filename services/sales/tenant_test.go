@@ -1,8 +1,10 @@
 package sales
 
 import (
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 )
@@ -41,4 +43,50 @@ func TestARepeatedTenantIsTheFirstTenant(t *testing.T) {
 			t.Errorf("Idempotency-Mismatch is %q", got)
 		}
 	})
+}
+
+// Dead keys are kept for ever. Were all of them told of again, one tenant's suspension would
+// hold up another's revocation.
+func TestASuspensionIsToldOfTheKeysThatStillWorkAlone(t *testing.T) {
+	t.Parallel()
+	f := start(t, nowhere)
+	for _, name := range []string{"revoked", "expired", "expires later", "unlimited"} {
+		made := f.post("/api/v1/api-keys", `{"name":"`+name+`","expires_at":"2090-01-01T00:00:00Z"}`).want(201)
+		switch name {
+		case "revoked":
+			f.call("DELETE", "/api/v1/api-keys/"+made.text("api_key_id"), "").want(204)
+		case "expired", "unlimited":
+			expires := map[string]any{"expired": time.Now().Add(-time.Hour), "unlimited": nil}[name]
+			if _, err := f.deps.Pool.Exec(t.Context(), `update api_keys set expires_at = $2 where api_key_id = $1`, made.text("api_key_id"), expires); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	other := f.stranger()
+	for _, status := range []string{"suspended", "active"} {
+		keys, err := f.service.keysSince(t.Context(), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.admin("PATCH", "/admin/v1/tenants/"+f.tenant, `{"status":"`+status+`"}`).want(200)
+		told, err := f.service.keysSince(t.Context(), keys[len(keys)-1].Version)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for _, key := range told {
+			if key.Suspended != (status == "suspended") || key.ID == other.key[4:12] {
+				t.Errorf("%s: told of %+v", status, key)
+			}
+			var name string
+			if err := f.deps.Pool.QueryRow(t.Context(), `select name from api_keys where key_id = $1`, key.ID).Scan(&name); err != nil {
+				t.Fatal(err)
+			}
+			names = append(names, name)
+		}
+		slices.Sort(names)
+		if want := []string{"expires later", "test", "unlimited"}; !slices.Equal(names, want) {
+			t.Errorf("%s: told of %q, want %q", status, names, want)
+		}
+	}
 }
