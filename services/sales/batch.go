@@ -128,6 +128,7 @@ func (s *Service) recordRound(ctx context.Context, credential auth.Credential, t
 // recorded before.
 func (e *element) decide(ctx context.Context, s *Service) {
 	e.entry = nil
+	e.decision.begin()
 	terms, version, earlier, err := agree(ctx, s, e.decision)
 	switch {
 	case err != nil:

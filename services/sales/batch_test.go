@@ -1,13 +1,20 @@
 package sales
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"partilha.dev/pkg/auth"
 	"partilha.dev/pkg/web"
 )
 
@@ -291,4 +298,53 @@ func TestABatchCountsWithEveryElementForTheKeysLimit(t *testing.T) {
 			t.Errorf("told %v", answer.Header)
 		}
 	})
+}
+
+// firstAnswer is when the database had answered for the first time.
+type firstAnswer struct {
+	once sync.Once
+	at   time.Time
+}
+
+func (*firstAnswer) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryStartData) context.Context {
+	return ctx
+}
+
+func (a *firstAnswer) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {
+	a.once.Do(func() { a.at = time.Now() })
+}
+
+// Where each look at the database takes long, the last of a batch would else be told that
+// the catalogue changes too fast before anybody has looked at them.
+func TestAReportOfABatchHasItsTimeFromWhenItsTurnComes(t *testing.T) {
+	t.Parallel()
+	f := start(t, nowhere)
+	first := new(firstAnswer)
+	config := f.deps.Pool.Config()
+	config.ConnConfig.Tracer = first
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	deps := f.deps
+	deps.Pool = pool
+	s, err := New(t.Context(), Config{}, deps)
+	if err != nil {
+		t.Fatal(err)
+	}
+	credential, _ := auth.Parse(f.key)
+	elements := make([]*element, decideAtOnce+1)
+	for i := range elements {
+		elements[i] = &element{report: report{ReferralCode: "nobody", ExternalRef: fmt.Sprint("order-", i)}}
+	}
+	s.recordRound(t.Context(), credential, uuid.MustParse(f.tenant), elements)
+	last := elements[decideAtOnce]
+	if begun := last.decision.deadline.Add(-decideWithin); begun.Before(first.at) {
+		t.Errorf("the last has its time from %s before it was its turn", first.at.Sub(begun))
+	}
+	until := last.decision.deadline
+	if last.decide(t.Context(), s); !last.decision.deadline.Equal(until) {
+		t.Errorf("decided anew, it has until %s, and had until %s", last.decision.deadline, until)
+	}
 }

@@ -62,7 +62,7 @@ const findConversionQuery = `select ` + conversionColumns + ` from conversions w
 func (s *Service) convert(ctx context.Context, credential auth.Credential, tenant uuid.UUID, r conversionReport) (known conversion, fresh bool, err error) {
 	now := s.deps.Now()
 	d := decision[conversion]{
-		credential: &credential, tenant: tenant, now: now, deadline: time.Now().Add(decideWithin),
+		credential: &credential, tenant: tenant, now: now,
 		named: r.offerKey(), dated: "occurred_at", at: r.occurredAt(now),
 		find: func(ctx context.Context) (conversion, bool, error) {
 			c, found, err := one(ctx, s.deps.Pool, scanConversion, findConversionQuery, tenant, r.ExternalRef)

@@ -20,7 +20,7 @@ type decision[T any] struct {
 	credential *auth.Credential // whose key must hold; nil: the operator's own command asks
 	tenant     uuid.UUID
 	now        time.Time
-	deadline   time.Time // by which it must be decided, by the computer's own clock
+	deadline   time.Time // by which it must be decided, by the computer's own clock; none before its turn has come
 
 	named offerKey  // what the report names of the catalogue
 	dated string    // the member that says when it happened
@@ -44,6 +44,7 @@ const decideWithin = 5 * time.Second
 // what the external_ref has recorded, and whether it was this call that did; nil where
 // the catalogue has changed.
 func decide[T any](ctx context.Context, s *Service, d decision[T], record func(ctx context.Context, version int64, terms offer) (known *T, fresh bool, err error)) (known T, fresh bool, err error) {
+	d.begin()
 	for {
 		terms, version, earlier, err := agree(ctx, s, d)
 		if err != nil {
@@ -60,6 +61,15 @@ func decide[T any](ctx context.Context, s *Service, d decision[T], record func(c
 			return *recorded, fresh, nil
 		}
 		s.catalogue.outdated(d.tenant, version)
+	}
+}
+
+// begin starts the time in which the report must be decided, unless it has begun before:
+// a report that waits for others has all of it when its turn comes, and no more where it
+// is decided anew.
+func (d *decision[T]) begin() {
+	if d.deadline.IsZero() {
+		d.deadline = time.Now().Add(decideWithin)
 	}
 }
 

@@ -76,6 +76,7 @@ func (m *importer) decide(ctx context.Context, waiting []waitingSale) (decided [
 			continue
 		}
 		d := m.s.saleDecision(nil, m.tenant, w.report)
+		d.begin()
 		terms, version, known, err := agree(ctx, m.s, d)
 		if err != nil || known != nil {
 			if err == nil {

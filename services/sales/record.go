@@ -70,11 +70,11 @@ func (s *Service) record(ctx context.Context, credential auth.Credential, tenant
 	})
 }
 
-// saleDecision is the decision about a report of a sale that begins now.
+// saleDecision is the decision about a report of a sale that was received now.
 func (s *Service) saleDecision(credential *auth.Credential, tenant uuid.UUID, r report) decision[sale] {
 	now := s.deps.Now()
 	return decision[sale]{
-		credential: credential, tenant: tenant, now: now, deadline: time.Now().Add(decideWithin),
+		credential: credential, tenant: tenant, now: now,
 		named: r.offerKey(), dated: "sold_at", at: r.soldAt(now),
 		find: func(ctx context.Context) (sale, bool, error) {
 			return findSale(ctx, s.deps.Pool, tenant, r.ExternalRef)
