@@ -115,10 +115,16 @@ func (s *Service) admit(ctx context.Context, credential *auth.Credential, now ti
 		return version, true, nil
 	}
 	fresh, _, err := s.catalogue.readKey(ctx, credential.KeyID)
+	if err == nil {
+		err = fresh.Admit(*credential, auth.SalesWrite, now)
+	}
 	if err != nil {
 		return 0, false, err
 	}
-	return 0, false, fresh.Admit(*credential, auth.SalesWrite, now)
+	if key, _, ok := s.catalogue.recall(credential.KeyID); !ok || key.Admit(*credential, auth.SalesWrite, now) != nil {
+		s.catalogue.forget(fresh.TenantID) // as in considerAnew
+	}
+	return 0, false, nil
 }
 
 // maxAhead is how far in the future a sale may lie: clocks differ, and a day's
@@ -175,6 +181,11 @@ func considerAnew[T any](ctx context.Context, s *Service, d decision[T]) (known 
 		return known, false, refusal
 	}
 	s.catalogue.remember(d.tenant, version, func(s *snapshot) { s.offers[d.named] = terms })
+	if _, remembered, _ := s.catalogue.offer(d.tenant, d.named); remembered > version {
+		// Either the catalogue has changed since it was read, or the database has gone back
+		// in time, to a standby or a backup. Then nothing that it says would ever be kept.
+		s.catalogue.outdated(d.tenant, remembered)
+	}
 	return known, false, nil
 }
 
