@@ -85,7 +85,9 @@ func (s *Service) refund(ctx context.Context, tenant uuid.UUID, r refundReport) 
 		// Only now: a call with the same reference may have held the lock.
 		earlier, repeated, err := one(ctx, tx, scanRefund, findRefundQuery, tenant, r.ExternalRef)
 		if err != nil || repeated {
-			known = earlier
+			if known = earlier; !exists { // and so nothing was locked
+				tx.Vouch()
+			}
 			return err
 		}
 		if !exists {

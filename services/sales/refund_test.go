@@ -9,6 +9,8 @@ import (
 	"github.com/google/uuid"
 
 	"partilha.dev/pkg/money"
+	"partilha.dev/pkg/postgres"
+	"partilha.dev/pkg/testkit"
 )
 
 // mismatches fails the test unless the answer says that these members differ.
@@ -186,5 +188,43 @@ func TestRandomPartsOfASaleTakeBackExactlyItsCommission(t *testing.T) {
 	}
 	if n := f.rows("sales where refunded_centavos <> (select sum(amount_centavos) from refunds r where r.sale_id = sales.sale_id)"); n != 0 {
 		t.Errorf("%d sales say that something else was refunded than their refunds do", n)
+	}
+}
+
+// PostgreSQL shows a refund whose commit waits for the standby. A repeat that names a sale
+// which there is not locks no row, and has to wait as well.
+func TestARepeatedRefundOfNoSaleAcknowledgesNothingThatTheStandbyLacks(t *testing.T) {
+	t.Parallel()
+	primary, standby := testkit.PostgresPair(t)
+	if err := primary.CreateDatabase(t.Context(), "sales"); err != nil {
+		t.Fatal(err)
+	}
+	if err := postgres.Migrate(t.Context(), primary.URL("sales"), Migrations...); err != nil {
+		t.Fatal(err)
+	}
+	f := startOn(t, primary.URL("sales"), nowhere)
+	_, refunds := f.sell("order-1")
+	f.post(refunds, refundOf("return-1", "1")).want(201)
+	if err := standby.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	repeated := make(chan int, 1)
+	go func() {
+		answer, err := f.try("POST", "/api/v1/sales/"+uuid.NewString()+"/refunds", strings.NewReader(refundOf("return-1", "1")), "Authorization", "Bearer "+f.key)
+		if err != nil {
+			t.Error(err)
+			close(repeated)
+			return
+		}
+		repeated <- answer.StatusCode
+	}()
+	testkit.Eventually(t, soon, "the repeat waits for the standby", func() bool {
+		return f.rows("pg_stat_activity where wait_event = 'SyncRep' and query not like '%api_keys%'") == 1
+	})
+	if err := standby.Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if status := <-repeated; status != 200 && status != 503 {
+		t.Errorf("answered %d", status)
 	}
 }
