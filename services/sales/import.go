@@ -129,19 +129,12 @@ func interrupted(ctx context.Context, err error) error {
 	return err
 }
 
-const importableQuery = `select status from tenants where tenant_id = $1`
+const tenantStatusQuery = `select status from tenants where tenant_id = $1`
 
 // checkImportable wants a tenant whose calls would be answered, and a place for every event.
 func (s *Service) checkImportable(ctx context.Context, tenant uuid.UUID) error {
-	var status string
-	err := s.deps.Pool.QueryRow(ctx, importableQuery, tenant).Scan(&status)
-	switch {
-	case postgres.Absent(err):
-		return fmt.Errorf("there is no tenant %s", tenant)
-	case err != nil:
-		return fmt.Errorf("read tenant: %w", err)
-	case status != "active":
-		return fmt.Errorf("the tenant is %s", status)
+	if err := s.checkActive(ctx, tenant); err != nil {
+		return err
 	}
 	for _, schema := range Migrations {
 		if err := postgres.EnsurePartitions(ctx, s.deps.Pool, schema.Partitions); err != nil {
@@ -149,4 +142,19 @@ func (s *Service) checkImportable(ctx context.Context, tenant uuid.UUID) error {
 		}
 	}
 	return nil
+}
+
+func (s *Service) checkActive(ctx context.Context, tenant uuid.UUID) error {
+	var status string
+	err := s.deps.Pool.QueryRow(ctx, tenantStatusQuery, tenant).Scan(&status)
+	switch {
+	case postgres.Absent(err):
+		return fmt.Errorf("there is no tenant %s", tenant)
+	case err != nil:
+		return fmt.Errorf("read tenant: %w", err)
+	case status != "active":
+		return fmt.Errorf("the tenant is %s", status)
+	default:
+		return nil
+	}
 }

@@ -8,10 +8,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"partilha.dev/pkg/testkit"
+	"partilha.dev/services/sales/internal/rowfile"
 )
 
 // program is the service's program with these arguments, on the fixture's database.
@@ -285,5 +287,92 @@ func TestAnImportWithoutItsDatabaseEndsAndGoesOnLater(t *testing.T) {
 	f.ends(cmd, 0, stderr)
 	if n := f.rows("sales"); n != sales || f.rows("outbox where name = 'sale.recorded'") != sales {
 		t.Errorf("%d sales are recorded, want %d: %s", n, sales, stdout)
+	}
+}
+
+func TestAnImportEndsWhereItsTenantIsSuspendedMeanwhile(t *testing.T) {
+	t.Parallel()
+	f := start(t, nowhere)
+	var sales strings.Builder
+	for n := range commitSize + 1 {
+		fmt.Fprintf(&sales, `{"type":"sale","referral_code":"ana.souza","campaign_id":"%s","plan_id":"%s","amount_brl":1,"external_ref":"order-%d"}`+"\n", f.campaign, f.plan, n)
+	}
+	for _, row := range []struct{ name, hold, file, says, left string }{
+		{"between two campaigns", `lock table campaigns in share mode`, `{"type":"campaign","name":"a","external_ref":"a"}
+{"type":"campaign","name":"b","external_ref":"b"}
+`, "sales: line 2: the tenant is suspended\n", "campaigns where external_ref = 'b'"},
+		{"with sales that are decided already", `lock table sales in share mode`, sales.String(), "sales: line 1: the tenant is suspended\n", "sales"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			f := f.in(t)
+			hold, err := f.deps.Pool.Begin(t.Context())
+			if err == nil {
+				_, err = hold.Exec(t.Context(), row.hold)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			cmd, stdout, stderr := f.program("import", "--tenant", f.tenant, f.file("rows", row.file))
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			testkit.Eventually(t, soon, "the import waits for the test", func() bool {
+				return f.rows("pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'") == 1
+			})
+			f.admin("PATCH", "/admin/v1/tenants/"+f.tenant, `{"status":"suspended"}`).want(200)
+			if err := hold.Rollback(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			_ = cmd.Wait()
+			if status := cmd.ProcessState.ExitCode(); status != 2 || stderr.String() != row.says {
+				t.Errorf("it ends with status %d, prints %s and says %s", status, stdout, stderr)
+			}
+			if n := f.rows(row.left); n != 0 {
+				t.Errorf("%d %s are there", n, row.left)
+			}
+			f.admin("PATCH", "/admin/v1/tenants/"+f.tenant, `{"status":"active"}`).want(200)
+		})
+	}
+}
+
+func TestTheFileOfRefusedRowsIsTheOwnersAloneAlsoWhereItWasThere(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "refused")
+	err := os.WriteFile(path, nil, 0o600)
+	if err == nil {
+		err = os.Chmod(path, 0o644)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused, err := keepRefused(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer refused.close()
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the file of refused rows: %v %v", info, err)
+	}
+}
+
+// The half of a group that the database refuses may come before a half that it records.
+func TestASaleThatFailsHidesNoneThatWasRecordedAfterIt(t *testing.T) {
+	t.Parallel()
+	sale := importKinds[slices.IndexFunc(importKinds, func(k *importKind) bool { return k.name == "sale" })]
+	m := &importer{tally: newImportTally()}
+	var decided []waitingSale
+	var batch []*entry
+	for i, o := range []outcome{{recorded: true}, {err: errors.New("refused")}, {recorded: true}, {err: errors.New("refused as well")}} {
+		e := &entry{done: make(chan outcome, 1)}
+		e.done <- o
+		decided = append(decided, waitingSale{row: &importRow{Row: rowfile.Row{Line: i + 1}, kind: sale}})
+		batch = append(batch, e)
+	}
+	_, err := m.settleSales(decided, batch)
+	if err == nil || err.Error() != "line 2: refused" {
+		t.Errorf("fails with %v", err)
+	}
+	if n := m.tally[sale].taken; n != 2 {
+		t.Errorf("%d sales are counted, and 2 are recorded", n)
 	}
 }

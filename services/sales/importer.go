@@ -114,9 +114,16 @@ func (m *importer) kindOf(row rowfile.Row) (*importKind, error) {
 	return nil, fault.InvalidBody(fault.Detail{Code: "type", Message: "must be a JSON object"})
 }
 
-// take makes what the row stands for, or has it wait for the next commit of sales.
+// take makes what the row stands for, or has it wait for the next commit of sales. The
+// import ends where the tenant has been suspended meanwhile.
 func (m *importer) take(ctx context.Context, row *importRow) error {
 	row.checkMembers()
+	if row.kind.name == "sale" {
+		return m.wait(ctx, row)
+	}
+	if err := m.s.checkActive(ctx, m.tenant); err != nil {
+		return m.settle(row, false, err)
+	}
 	switch row.kind.name {
 	case "partner":
 		var body partnerBody
@@ -144,11 +151,9 @@ func (m *importer) take(ctx context.Context, row *importRow) error {
 		}
 		prepared, err := m.s.newPlan(m.tenant, campaignID, body)
 		return importCreated(ctx, m, row, prepared, err)
-	case "link":
+	default:
 		fresh, err := m.link(ctx, row)
 		return m.settle(row, fresh, err)
-	default:
-		return m.wait(ctx, row)
 	}
 }
 

@@ -28,6 +28,13 @@ func keepRefused(path string) (*refusedRows, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open file of refused rows: %w", err)
 	}
+	info, err := file.Stat()
+	if err == nil && info.Mode().IsRegular() {
+		err = file.Chmod(0o600) // it may have been there before, and open to others
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("close the file of refused rows to others: %w", err), file.Close())
+	}
 	return &refusedRows{path: path, file: file, out: bufio.NewWriter(file)}, nil
 }
 

@@ -1,6 +1,7 @@
 package sales
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -47,6 +48,9 @@ func (m *importer) recordWaiting(ctx context.Context) error {
 		}
 		if time.Now().After(deadline) {
 			return fault.New(fault.Unavailable, "unavailable", "the catalogue is changing too fast; repeat the same command")
+		}
+		if err := m.s.checkActive(ctx, m.tenant); err != nil { // asked for again where the catalogue has changed, and so a suspension holds at once
+			return m.settle(waiting[0].row, false, err)
 		}
 		decided, batch, twins, err := m.decide(ctx, waiting)
 		if err != nil {
@@ -99,13 +103,15 @@ func (m *importer) decide(ctx context.Context, waiting []waitingSale) (decided [
 }
 
 // settleSales counts what became of a batch that was written, and returns the sales
-// that must be decided anew.
-func (m *importer) settleSales(decided []waitingSale, batch []*entry) (again []waitingSale, err error) {
+// that must be decided anew. Where some have failed the others are counted all the same,
+// since they may be recorded; the error is that of the first.
+func (m *importer) settleSales(decided []waitingSale, batch []*entry) (again []waitingSale, failure error) {
 	for i, w := range decided {
 		o := <-batch[i].done
+		var err error
 		switch {
 		case o.err != nil:
-			return nil, fmt.Errorf("line %d: %w", w.row.Line, o.err)
+			err = fmt.Errorf("line %d: %w", w.row.Line, o.err)
 		case o.recorded:
 			err = m.settle(w.row, true, nil)
 		case o.known != nil:
@@ -114,9 +120,7 @@ func (m *importer) settleSales(decided []waitingSale, batch []*entry) (again []w
 			again = append(again, w)
 			m.s.catalogue.outdated(m.tenant, batch[i].version)
 		}
-		if err != nil {
-			return nil, err
-		}
+		failure = cmp.Or(failure, err)
 	}
-	return again, nil
+	return again, failure
 }
