@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -145,4 +146,43 @@ func TestATenantHasAHundredLiveKeysAtMost(t *testing.T) {
 	f.post("/api/v1/api-keys", `{"name":"instead of an expired one"}`).want(201)
 	other := f.stranger()
 	other.post("/api/v1/api-keys", `{"name":"another tenant's"}`).want(201)
+}
+
+// The other replica's clock moves only by hand, so that what it remembers is as old as the
+// contract allows, however fast the test is.
+func TestARevocationHoldsAtAnotherReplicaAfterASecond(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]struct {
+		end    func(f *fixture, keyID string)
+		status int
+		code   string
+	}{
+		"the key is revoked": {func(f *fixture, id string) { f.call("DELETE", "/api/v1/api-keys/"+id, "").want(204) }, 401, "unauthorized"},
+		"the tenant is suspended": {func(f *fixture, _ string) {
+			f.admin("PATCH", "/admin/v1/tenants/"+f.tenant, `{"status":"suspended"}`).want(200)
+		}, 403, "tenant_suspended"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			here := start(t, nowhere)
+			there, since, passed := *here, time.Now(), atomic.Int64{}
+			there.now = func() time.Time { return since.Add(time.Duration(passed.Load())) }
+			there.run()
+			made := here.admin("POST", "/admin/v1/tenants/"+here.tenant+"/api-keys", `{"name":"x"}`).want(201)
+			other := there.with(made.text("api_key"))
+			paths := []string{"/api/v1/sales", "/api/v1/conversions", "/api/v1/partners", "/api/v1/campaigns", "/api/v1/api-keys"}
+			for _, path := range paths {
+				other.get(path).want(200)
+			}
+			change.end(here, made.text("api_key_id"))
+			passed.Store(int64(time.Second))
+			here.recordsNothing(func() {
+				for _, path := range paths {
+					other.get(path).refused(change.status, change.code)
+				}
+				other.post("/api/v1/partners", `{"name":"x","referral_code":"x"}`).refused(change.status, change.code)
+				other.post("/api/v1/api-keys", `{"name":"x"}`).refused(change.status, change.code)
+			})
+		})
+	}
 }

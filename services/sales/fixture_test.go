@@ -46,6 +46,7 @@ type fixture struct {
 	deps    service.Deps
 
 	database, nats string
+	now            func() time.Time // nil: the computer's clock
 
 	tenant, key          string
 	partner, code        string
@@ -130,7 +131,11 @@ func (f *fixture) connect() service.Deps {
 		t.Fatal(err)
 	}
 	t.Cleanup(b.Close)
-	return service.Deps{Pool: pool, Bus: b, Log: zap.NewNop(), Now: time.Now}
+	deps := service.Deps{Pool: pool, Bus: b, Log: zap.NewNop(), Now: f.now}
+	if deps.Now == nil {
+		deps.Now = time.Now
+	}
+	return deps
 }
 
 // run wires a service, runs it and answers at a new address.
