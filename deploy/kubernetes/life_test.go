@@ -138,7 +138,7 @@ func TestNobodyServesWhileDatabasesAreRestored(t *testing.T) {
 		for _, program := range programs {
 			replicas := named[*appsv1.Deployment](r, name+"-"+program).Spec.Replicas
 			if none := replicas != nil && *replicas == 0; none != (r.text("restore") != "") {
-				t.Errorf("%s has %v pods", program, replicas)
+				t.Errorf("%s: that it has no pods is %v", program, none)
 			}
 		}
 	})
