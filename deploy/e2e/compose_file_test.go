@@ -82,6 +82,22 @@ func TestMakeEnvKeepsWhatThereIsAndAddsWhatIsMissing(t *testing.T) {
 	}
 }
 
+// What says how many replicas there are must outlive a command: an up without it would
+// take all but one away.
+func TestTheReplicasOfAServiceAreAVariableThatTheReadmeNames(t *testing.T) {
+	file, readme := readProject(t, "docker-compose.yml"), readProject(t, "README.md")
+	for _, service := range stage.Services {
+		variable := strings.ToUpper(service) + "_REPLICAS"
+		of := regexp.MustCompile(`(?m)^  ` + service + `:.*\n    <<: \*service\n    scale: (.*)$`).FindStringSubmatch(file)
+		if of == nil || of[1] != "${"+variable+":-1}" {
+			t.Errorf("%s has %q replicas, want those of %s", service, of, variable)
+		}
+		if !strings.Contains(readme, "`"+variable+"`") {
+			t.Errorf("the README does not name %s", variable)
+		}
+	}
+}
+
 // TestTheEdgeKnowsEveryPath holds the edge's routes against the services' documents; what
 // it does not name goes to sales.
 func TestTheEdgeKnowsEveryPath(t *testing.T) {

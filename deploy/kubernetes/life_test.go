@@ -1,7 +1,10 @@
 package kubernetes
 
 import (
+	"maps"
+	"regexp"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -55,13 +58,31 @@ func TestAPodHasTheTimeThatItsEndTakes(t *testing.T) {
 			if stop == nil || stop.Seconds < 1 {
 				t.Fatalf("%s ends while the cluster still sends it calls", program)
 			}
-			needs := time.Duration(stop.Seconds)*time.Second + seconds(t, "pkg/web/server.go", "drainWithin") +
-				attempt + seconds(t, "pkg/service/main.go", "flushWithin")
+			needs := time.Duration(stop.Seconds)*time.Second + endTakes(t, attempt)
 			if has := time.Duration(*spec.TerminationGracePeriodSeconds) * time.Second; has < needs+5*time.Second {
 				t.Errorf("%s has %s to end, and needs up to %s", program, has, needs)
 			}
 		}
 	})
+}
+
+// endTakes is how long a program may take to end by its own promises, where an attempt
+// to send a webhook takes so long.
+func endTakes(t *testing.T, attempt time.Duration) time.Duration {
+	t.Helper()
+	return seconds(t, "pkg/web/server.go", "drainWithin") + attempt +
+		seconds(t, "services/webhooks/dispatch.go", "recordGrace") + seconds(t, "pkg/service/main.go", "flushWithin")
+}
+
+func TestAContainerOfDockerComposeHasTheTimeThatItsEndTakes(t *testing.T) {
+	given := regexp.MustCompile(`stop_grace_period: \$\{STOP_GRACE:-(.+)\}`).FindStringSubmatch(readProject(t, "docker-compose.yml"))
+	if given == nil {
+		t.Fatal("docker-compose.yml names no STOP_GRACE")
+	}
+	has, err := time.ParseDuration(given[1])
+	if needs := endTakes(t, seconds(t, "services/webhooks/client.go", "attemptTimeout")); err != nil || has < needs+5*time.Second {
+		t.Errorf("a service has %s to end, and needs up to %s: %v", has, needs, err)
+	}
 }
 
 func TestEveryDatabaseIsMigratedBeforeAnythingChanges(t *testing.T) {
@@ -74,6 +95,12 @@ func TestEveryDatabaseIsMigratedBeforeAnythingChanges(t *testing.T) {
 				if got := r.environment(t, r.workload(t, store).pods.Spec.Containers[0])["MIGRATE"]; got != "on" {
 					t.Errorf("%s has MIGRATE=%s", store, got)
 				}
+			}
+			return
+		}
+		if r.text("restore") == "stop" { // the databases may be gone
+			if len(r.hooks) > 0 {
+				t.Errorf("%d hooks need databases that are to be replaced", len(r.hooks))
 			}
 			return
 		}
@@ -104,6 +131,48 @@ func TestEveryDatabaseIsMigratedBeforeAnythingChanges(t *testing.T) {
 			}
 		}
 	})
+}
+
+func TestNobodyServesWhileDatabasesAreRestored(t *testing.T) {
+	withEach(t, func(t *testing.T, r *rendered) {
+		for _, program := range programs {
+			replicas := named[*appsv1.Deployment](r, name+"-"+program).Spec.Replicas
+			if none := replicas != nil && *replicas == 0; none != (r.text("restore") != "") {
+				t.Errorf("%s: that it has no pods is %v", program, none)
+			}
+		}
+	})
+}
+
+// TestARestoreRunsWhatTheRunbookSaysInItsOrder takes the commands of docker compose in the
+// runbook; those that migrate are hooks of their own, before all others.
+func TestARestoreRunsWhatTheRunbookSaysInItsOrder(t *testing.T) {
+	r := render(t, valueSets["a restore"])
+	var ran []string
+	for i, component := range restoreSteps {
+		job := r.workload(t, component)
+		container := job.pods.Spec.Containers[0]
+		ran = append(ran, job.program()+" "+strings.Join(container.Args, " "))
+		hook := r.hooks["Job/"+job.GetName()]
+		if hook == nil || hook.Weight != i || !slices.Equal(hook.Events, []release.HookEvent{release.HookPostInstall, release.HookPostUpgrade}) ||
+			!slices.Equal(hook.DeletePolicies, []release.HookDeletePolicy{release.HookBeforeHookCreation}) {
+			t.Errorf("the hook of %s is %+v", component, hook)
+		}
+		serving := named[*appsv1.Deployment](r, name+"-"+job.program()).Spec.Template.Spec.Containers[0]
+		if container.Image != serving.Image || !maps.Equal(r.environment(t, container), r.environment(t, serving)) {
+			t.Errorf("%s is another program than what serves, or has other settings", component)
+		}
+		if addresses := r.portsTo(t, component, "8.8.8.8"); len(addresses) > 0 {
+			t.Errorf("%s reaches the world at the ports %v, and must send nothing", component, addresses)
+		}
+	}
+	var want []string
+	for _, told := range regexp.MustCompile(`(?m)^\$ docker compose run --rm (\w+ (?:catch-up|restored now))\b`).FindAllStringSubmatch(readProject(t, "deploy/RUNBOOK.md"), -1) {
+		want = append(want, told[1])
+	}
+	if !slices.Equal(ran, want) {
+		t.Errorf("the chart runs %q, the runbook %q", ran, want)
+	}
 }
 
 func TestPodsOfOneProgramKeepApart(t *testing.T) {

@@ -3,6 +3,7 @@ package kubernetes
 import (
 	"net/netip"
 	"slices"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -233,13 +234,13 @@ func TestEverybodyFindsNamesAndServicesReachTheirServers(t *testing.T) {
 			case program == "":
 			case program == "front":
 				want = []int{53, 8080}
-			case w.component() == program:
+			case strings.HasSuffix(w.component(), "-migrate"):
+				want = []int{53, 5432}
+			default:
 				want = []int{53, 5432, 4222}
 				if r.text("tracing", "endpoint") != "" {
 					want = append(want, 4318)
 				}
-			default: // it migrates
-				want = []int{53, 5432}
 			}
 			for _, port := range want {
 				if _, found := ports[port]; !found {

@@ -219,4 +219,7 @@ func (r *rendered) text(path ...string) string {
 	return text
 }
 
+// restoreSteps are the components that a restore runs, in its order.
+var restoreSteps = []string{"sales-catch-up", "goals-catch-up", "commissions-catch-up", "webhooks-restored", "webhooks-catch-up"}
+
 func (r *rendered) trial() bool { return r.value("trial", "enabled") == true }

@@ -41,6 +41,8 @@ func TestBadValuesAreRefusedByTheirName(t *testing.T) {
 		{`monitoring: { rules: rules.yml }`, "at '/monitoring/rules': got string, want boolean"},
 		{`trial: { enabled: "yes" }`, "at '/trial/enabled': got string, want boolean"},
 		{`{ trial: { enabled: true }, services: { goals: { secret: mine } } }`, `services.goals.secret is "mine", but a trial makes the Secrets itself`},
+		{`restore: true`, "at '/restore': value must be one of '', 'stop', 'catch-up'"},
+		{`{ trial: { enabled: true }, restore: catch-up }`, "a trial has no backup that could be restored"},
 	} {
 		_, _, err := tryRender(t, row.values)
 		if err == nil || !strings.Contains(err.Error(), row.want) {

@@ -59,6 +59,19 @@ func TestTheServersOfATrialAreThoseOfDockerCompose(t *testing.T) {
 	}
 }
 
+// A server whose disk was full answers 503 at /healthz for good, and takes nothing before
+// it is restarted. One that only starts slowly is left alone.
+func TestNATSOfATrialIsRestartedWhereItDoesNotRecover(t *testing.T) {
+	container := render(t, valueSets["a trial"]).workload(t, "nats").pods.Spec.Containers[0]
+	probe := container.LivenessProbe
+	if probe == nil || probe.HTTPGet.Path != "/healthz" || probe.HTTPGet.Port.StrVal != "monitor" {
+		t.Fatalf("NATS lives by %+v", probe)
+	}
+	if patience := probe.PeriodSeconds * probe.FailureThreshold; patience < 60 || patience > 300 || container.StartupProbe == nil {
+		t.Errorf("NATS is restarted after %d seconds", patience)
+	}
+}
+
 // TestEveryServiceSpeaksToNATSAsItsOwnUser holds both sides against deploy/nats/nats.conf:
 // the URL that a trial makes, and the one that the values tell an operator to make.
 func TestEveryServiceSpeaksToNATSAsItsOwnUser(t *testing.T) {

@@ -36,6 +36,12 @@ networkPolicy:
   nats: { ports: [4222, 4223] }
   dns: { to: [] }
 `,
+	"everything is stopped for a restore": `{ restore: stop, services: { sales: { autoscaling: { enabled: true } } } }`,
+	"a restore": `
+restore: catch-up
+services: { webhooks: { autoscaling: { enabled: true } } }
+certificateAuthority: { configMap: our-authority }
+`,
 	"everything": everything,
 }
 

@@ -28,6 +28,7 @@ type NATSServer struct {
 	folder  string
 	port    int
 	member  string         // what its settings say of the cluster; "" for a server that stands alone
+	disk    *Disk          // nil: it stores where everybody does
 	process *child.Process // nil while it is down
 }
 
@@ -98,6 +99,19 @@ func (n *NATSServer) Wipe() {
 	}
 }
 
+// MoveToDisk has the server begin anew on an empty disk of its own, of so many mebibytes.
+// It must be down.
+func (n *NATSServer) MoveToDisk(mebibytes int) *Disk {
+	n.t.Helper()
+	n.Wipe()
+	if err := os.Mkdir(n.store(), 0o700); err != nil {
+		n.t.Fatal(err)
+	}
+	n.disk = newDisk(n.t, n.store(), mebibytes)
+	n.t.Cleanup(n.Kill) // before its disk goes
+	return n.disk
+}
+
 func (n *NATSServer) store() string   { return filepath.Join(n.folder, "store") }
 func (n *NATSServer) logFile() string { return filepath.Join(n.folder, "server.log") }
 
@@ -143,6 +157,9 @@ func (n *NATSServer) launch() error {
 	}
 	defer log.Close()
 	cmd := exec.Command(n.program, "-c", settings)
+	if n.disk != nil {
+		cmd = n.disk.command(n.program, "-c", settings)
+	}
 	cmd.Stdout, cmd.Stderr = log, log
 	if n.process, err = child.Start(cmd, syscall.SIGKILL); err != nil {
 		return fmt.Errorf("start NATS: %w", err)

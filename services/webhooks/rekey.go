@@ -19,7 +19,7 @@ import (
 func Commands() []service.Command {
 	return []service.Command{
 		{Usage: "rekey", About: "seal every secret again under the first key of WEBHOOKS_SECRET_KEY", Run: rekeyCommand},
-		{Usage: "restored TIME", About: "after a restore from a backup: send nothing again that happened before", Run: restoredCommand},
+		{Usage: "restored TIME", About: "after a restore from a backup: send nothing again that happened before (or: restored now)", Run: restoredCommand},
 	}
 }
 

@@ -16,13 +16,17 @@ import (
 
 func restoredCommand(ctx context.Context, deps service.Deps, args []string) error {
 	if len(args) != 1 {
-		return errors.New("name the moment of the restore, such as 2026-07-14T10:00:00Z")
+		return errors.New("name the moment of the restore: now, or a time such as 2026-07-14T10:00:00Z")
+	}
+	now := deps.Now()
+	if args[0] == "now" {
+		return restored(ctx, deps.Pool, now, os.Stdout)
 	}
 	at, err := time.Parse(time.RFC3339, args[0])
 	if err != nil {
-		return fmt.Errorf("%q is not a time such as 2026-07-14T10:00:00Z", args[0])
+		return fmt.Errorf("%q is neither now nor a time such as 2026-07-14T10:00:00Z", args[0])
 	}
-	if now := deps.Now(); at.After(now) {
+	if at.After(now) {
 		return fmt.Errorf("%s is still to come", args[0])
 	}
 	return restored(ctx, deps.Pool, at, os.Stdout)

@@ -59,6 +59,11 @@ func TestTheMomentOfARestoreIsAskedForRightly(t *testing.T) {
 	t.Parallel()
 	k := newStack(t)
 	deps := service.Deps{Pool: k.pool, Now: time.Now}
+	for _, moment := range []string{"now", "2026-07-14T10:00:00Z"} {
+		if err := restoredCommand(t.Context(), deps, []string{moment}); err != nil {
+			t.Errorf("restored %s: %v", moment, err)
+		}
+	}
 	for _, args := range [][]string{{}, {"yesterday"}, {"2026-07-14"}, {time.Now().Add(time.Hour).Format(time.RFC3339)}, {"2026-07-14T10:00:00Z", "x"}} {
 		if err := restoredCommand(t.Context(), deps, args); err == nil {
 			t.Errorf("restored %v is taken", args)

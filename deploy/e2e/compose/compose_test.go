@@ -49,9 +49,13 @@ func TestThePlatformInContainers(t *testing.T) {
 	})
 	t.Run("the data survives down and up", func(t *testing.T) {
 		began := time.Now()
+		t.Setenv("SALES_REPLICAS", "2") // as from .env, and so after every up
 		s.compose(t, "down", "--remove-orphans")
 		s.compose(t, "up", "-d", "--wait")
 		took("down and up", began)
+		if replicas := s.containers(t, "sales"); len(replicas) != 2 {
+			t.Errorf("%d replicas of sales are up, want those that SALES_REPLICAS says", len(replicas))
+		}
 		shop.base, shop.receiver = s.at(t, "edge", "8080"), s.at(t, "receiver", "8080")
 		for ref, sold := range sales {
 			if status, again := shop.report(ref); status != 200 || again != sold {

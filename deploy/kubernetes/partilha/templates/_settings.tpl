@@ -42,3 +42,17 @@
 {{- define "partilha.text" -}}
 {{- if kindIs "float64" . }}{{ int64 . }}{{ else }}{{ . }}{{ end -}}
 {{- end }}
+
+{{/* Whether Jobs migrate the databases; "" for no. */}}
+{{- define "partilha.migrates" -}}
+{{- if not (or .Values.trial.enabled (eq .Values.restore "stop")) }}yes{{ end -}}
+{{- end }}
+
+{{/* What a restore runs, in its order. */}}
+{{- define "partilha.restoreSteps" -}}
+- { service: sales, component: sales-catch-up, args: [catch-up] }
+- { service: goals, component: goals-catch-up, args: [catch-up] }
+- { service: commissions, component: commissions-catch-up, args: [catch-up] }
+- { service: webhooks, component: webhooks-restored, args: [restored, now] }
+- { service: webhooks, component: webhooks-catch-up, args: [catch-up] }
+{{- end }}
