@@ -49,7 +49,6 @@ func newTeller(t *testing.T) *teller {
 	w.approver = f.key(w.tenant, auth.WithdrawalsApprove, auth.CommissionsRead)
 	f.wire()
 	w.hearKeys()
-	nats.Stop() // from here on it is not needed
 	w.knows(w.partner, "Ana", "ana", "active", 0)
 	f.mustEarn(sale(w.tenant, f.now, soldBy(w.partner)))
 	return w
