@@ -32,6 +32,9 @@ const (
 	serverEvery = 500 * time.Millisecond // is the server still the same?
 	bucketEvery = 5 * time.Second        // is the bucket?
 	answerIn    = 2 * time.Second        // a server that is well answers sooner
+	// firstWithin is how long after the start whoever moves money or keys waits for the
+	// copy to be current, and is refused only then.
+	firstWithin = 5 * time.Second
 )
 
 // Copy is a service's own copy of every key: in memory, and in its database for the
@@ -44,25 +47,39 @@ type Copy struct {
 
 	mu      sync.RWMutex
 	keys    map[string]Key
-	heard   time.Time      // when the bucket was last known to be followed
+	heard   time.Time      // when the bucket was last known to be followed; zero: never by this process
 	unsaved map[string]Key // those of keys that the database does not have yet
 	learnt  chan struct{}  // wakes whoever saves
+
+	starting <-chan struct{} // closed when the bucket is followed, or firstWithin is over
+	started  func()
 }
 
-// NewCopy reads what the service's database remembers.
+// NewCopy reads what the service's database remembers. That may be older than a
+// revocation, however shortly the process was away: until Run follows the bucket for the
+// first time the copy does not vouch for what moves money or keys.
 func NewCopy(ctx context.Context, pool *pgxpool.Pool, b *bus.Bus, log *zap.Logger, now func() time.Time) (*Copy, error) {
+	starting, started := context.WithTimeout(context.WithoutCancel(ctx), firstWithin)
 	c := &Copy{
-		pool: pool, bus: b, log: log, now: now, heard: now(),
+		pool: pool, bus: b, log: log, now: now, starting: starting.Done(), started: started,
 		keys: map[string]Key{}, unsaved: map[string]Key{}, learnt: make(chan struct{}, 1),
 	}
-	noteHeard(c.heard)
+	noteUnheard()
 	return c, c.load(ctx)
 }
 
 // Key returns the key that the credential names. Its error is a fault: unauthorized
 // where the key is not known, unavailable where it would be admitted to a sensitive
-// scope and a revocation may have gone unheard.
-func (c *Copy) Key(_ context.Context, credential Credential, scope Scope) (Key, error) {
+// scope and a revocation may have gone unheard. Of a process that has just started, a
+// sensitive scope waits until the copy is current, for as long as that takes with NATS
+// within reach.
+func (c *Copy) Key(ctx context.Context, credential Credential, scope Scope) (Key, error) {
+	if sensitive.Has(scope) {
+		select {
+		case <-c.starting:
+		case <-ctx.Done():
+		}
+	}
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	key, ok := c.keys[credential.KeyID]
@@ -204,6 +221,7 @@ func (c *Copy) hear() {
 	defer c.mu.Unlock()
 	c.heard = c.now()
 	noteHeard(c.heard)
+	c.started()
 }
 
 // endWatch stops a watcher, which blocks on updates that nobody takes.

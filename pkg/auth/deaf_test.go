@@ -63,21 +63,59 @@ func TestWhatMovesMoneyOrKeysIsRefusedWhenNothingWasHeardForOverAMinute(t *testi
 	w.eventually(c, patience, good, auth.KeysWrite, "")
 }
 
-func TestACopyThatNeverHeardAnythingIsDeafAMinuteAfterItsStart(t *testing.T) {
-	w := newWorld(t)
-	text, key := makeKey(t, 1)
-	if _, err := w.pool.Exec(t.Context(), `insert into known_keys values ($1, $2, $3, false, $4, null, null, 1)`,
+// known has the service's database remember a key that moves money.
+func (w *world) known() (text string) {
+	w.t.Helper()
+	text, key := makeKey(w.t, 1)
+	if _, err := w.pool.Exec(w.t.Context(), `insert into known_keys values ($1, $2, $3, false, $4, null, null, 1)`,
 		key.ID, key.Hash[:], key.TenantID, key.Scopes.Strings()); err != nil {
-		t.Fatal(err)
+		w.t.Fatal(err)
 	}
-	c, _ := w.copyOf(w.bus()) // there is a server, and no bucket
-	if got := w.verdict(c, text, auth.KeysWrite); got != "" {
-		t.Errorf("at the start: %q", got)
+	return text
+}
+
+func TestACopyThatHasNeverHeardAnythingIsDeafHoweverOftenItStarts(t *testing.T) {
+	w := newWorld(t)
+	text := w.known()
+	b := w.bus() // there is a server, and no bucket
+	for range 2 {
+		c, stop := w.copyOf(b)
+		if got := w.verdict(c, text, auth.KeysWrite); got != "unavailable" {
+			t.Errorf("at the start: %q", got)
+		}
+		if got := w.verdict(c, text, auth.SalesRead); got != "" {
+			t.Errorf("what moves neither money nor keys: %q", got)
+		}
+		stop()
 	}
-	w.clock.forward(time.Minute + time.Second)
-	if got := w.verdict(c, text, auth.KeysWrite); got != "unavailable" {
-		t.Errorf("a minute later: %q", got)
-	}
+	c, _ := w.copyOf(b)
 	w.announce(newRegistry()) // of a platform that has no keys yet
 	w.eventually(c, patience, text, auth.KeysWrite, "")
+}
+
+func TestARevocationOfTheTimeBeforeTheStartHoldsFromTheFirstCall(t *testing.T) {
+	w := newWorld(t)
+	sales := newRegistry()
+	stopAnnouncing := w.announce(sales)
+	good, goodID := sales.issue(t)
+	revoked, revokedID := sales.issue(t)
+	b := w.bus()
+	_, stop := w.copyOf(b)
+	w.saved(goodID, 1)
+	w.saved(revokedID, 2)
+	stop()
+	sales.revoke(revokedID)
+	testkit.Eventually(t, patience, "the revocation in the bucket", func() bool {
+		entry, err := w.bucket().Get(t.Context(), revokedID)
+		return err == nil && entry.Revision() > 2
+	})
+	stopAnnouncing()
+
+	c, _ := w.copyOf(b)
+	if got := w.verdict(c, revoked, auth.KeysWrite); got != "unauthorized" {
+		t.Errorf("the revoked key: %q", got)
+	}
+	if got := w.verdict(c, good, auth.KeysWrite); got != "" {
+		t.Errorf("the other one: %q", got)
+	}
 }

@@ -41,7 +41,8 @@ func Connect(config Config, log *zap.Logger) (*Bus, error) {
 	conn, err := nats.Connect(config.URL,
 		nats.Name(config.Name), nats.CustomInboxPrefix(inboxOf(config.Name)),
 		nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1), nats.ReconnectWait(250*time.Millisecond),
-		nats.ReconnectBufSize(-1), // nothing is published into the void: the outbox is the buffer
+		nats.IgnoreAuthErrorAbort(), // a password that is refused may be accepted again, once the server is mended
+		nats.ReconnectBufSize(-1),   // nothing is published into the void: the outbox is the buffer
 		nats.PingInterval(10*time.Second), nats.MaxPingsOutstanding(2),
 		nats.ConnectHandler(func(*nats.Conn) { there.Set(1) }),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {

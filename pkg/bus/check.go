@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -70,10 +72,12 @@ func checkRegularly(ctx context.Context, pool *pgxpool.Pool, consumers []Consume
 	}
 }
 
+// Windows of a consumer that there is no more are never checked, and would stand before
+// all others.
 const dueWindowsQuery = `
-(select consumer, started_at from windows where not agrees order by checked_at nulls first limit $1)
+(select consumer, started_at from windows where consumer = any($1) and not agrees order by checked_at nulls first limit $2)
 union all
-(select consumer, started_at from windows where agrees order by checked_at limit $2)`
+(select consumer, started_at from windows where consumer = any($1) and agrees order by checked_at limit $3)`
 
 const forgetWindowsStatement = `delete from windows where ended_at < now() - $1::interval`
 
@@ -100,7 +104,7 @@ func checkRound(ctx context.Context, pool *pgxpool.Pool, consumers []Consumer, l
 	return nil
 }
 
-const allWindowsQuery = `select consumer, started_at from windows order by started_at, consumer`
+const allWindowsQuery = `select consumer, started_at from windows where consumer = any($1) order by started_at, consumer`
 
 const countWindowsQuery = `select count(*) from windows`
 
@@ -130,13 +134,18 @@ func Differences(ctx context.Context, pool *pgxpool.Pool) ([]Difference, error) 
 	return pgx.CollectRows(rows, pgx.RowToStructByPos[Difference])
 }
 
-// checkEach checks the windows that a query names.
+// checkEach checks the windows that a query names. Its first parameter are the consumers'
+// names.
 func checkEach(ctx context.Context, pool *pgxpool.Pool, consumers []Consumer, log *zap.Logger, grace time.Duration, query string, args ...any) error {
 	type key struct {
 		Consumer string
 		Start    time.Time
 	}
-	rows, err := pool.Query(ctx, query, args...)
+	byName := map[string]Consumer{}
+	for _, c := range consumers {
+		byName[c.Name] = c
+	}
+	rows, err := pool.Query(ctx, query, append([]any{slices.Collect(maps.Keys(byName))}, args...)...)
 	if err != nil {
 		return fmt.Errorf("read windows: %w", err)
 	}
@@ -144,16 +153,9 @@ func checkEach(ctx context.Context, pool *pgxpool.Pool, consumers []Consumer, lo
 	if err != nil {
 		return fmt.Errorf("read windows: %w", err)
 	}
-	byName := map[string]Consumer{}
-	for _, c := range consumers {
-		byName[c.Name] = c
-	}
 	var failures []error
 	for _, k := range keys {
-		c, ok := byName[k.Consumer]
-		if !ok {
-			continue // of a consumer that there was: its windows are forgotten in time
-		}
+		c := byName[k.Consumer]
 		if err := c.check(ctx, pool, k.Start, log, grace); err != nil {
 			failures = append(failures, fmt.Errorf("check window %s of %s: %w", k.Start.UTC().Format(time.RFC3339), c.Name, err))
 		}

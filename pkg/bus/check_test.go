@@ -236,3 +236,19 @@ func TestWithinItsTimeOfGraceAWindowThatDiffersIsNoAlarm(t *testing.T) {
 		t.Error("it is an alarm already")
 	}
 }
+
+// A release with one more consumer has run for a week and was taken back.
+func TestWindowsOfAConsumerThatIsGoneHideNoOther(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.exec(`insert into windows (consumer, started_at, ended_at, stream, counted_at, events, centavos, commission_centavos)
+		select 'test-gone', at, at + interval '1 minute', 'SALES', now(), 1, 0, 0 from generate_series(now() - interval '5 days', now(), interval '1 minute') at`)
+	l := w.listen("test-left", 0)
+	w.happen(longAgo(), 1)
+	w.tell(longAgo(), 2, time.Now())
+	testkit.Eventually(t, soon, "what is lost is an alarm", func() bool { return l.alarmed() == 1 })
+	_, found, err := bus.CheckNow(t.Context(), w.pool, []bus.Consumer{l.consumer})
+	if err != nil || len(found) != 1 || found[0].Consumer != "test-left" {
+		t.Errorf("it differs in %+v, %v", found, err)
+	}
+}

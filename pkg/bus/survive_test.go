@@ -2,9 +2,13 @@ package bus_test
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 
 	"partilha.dev/pkg/bus"
 	"partilha.dev/pkg/event"
@@ -24,6 +28,30 @@ func TestAConsumerOutlivesTheServer(t *testing.T) {
 	w.nats.Start()
 	w.publish("", after)
 	w.awaitHandled(before, after)
+}
+
+// As after a mistake in a new password, or a change of passwords that was left half done.
+func TestAPasswordThatIsRefusedIsTriedUntilItIsAccepted(t *testing.T) {
+	t.Parallel()
+	nats := testkit.NATS(t)
+	restart := func(password string) {
+		nats.Stop()
+		nats.Admit("sales", password)
+		nats.Start()
+	}
+	restart("right")
+	core, logs := observer.New(zap.ErrorLevel)
+	url := strings.Replace(nats.URL(), "//", "//sales:right@", 1)
+	b, err := bus.Connect(bus.Config{URL: url, Name: t.Name()}, zap.New(core))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.Close)
+	testkit.Eventually(t, soon, "the connection", b.Connected)
+	restart("wrong")
+	testkit.Eventually(t, soon, "the password is refused many times", func() bool { return logs.FilterMessage("nats refuses something").Len() > 4 })
+	restart("right")
+	testkit.Eventually(t, soon, "the connection is back", b.Connected)
 }
 
 func TestAConsumerStartsWhileTheServerIsDown(t *testing.T) {

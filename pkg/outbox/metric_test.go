@@ -59,4 +59,7 @@ func TestTheAgeOfTheLastComparisonIsMeasuredWhereNothingIsCompared(t *testing.T)
 	w.exec(`update outbox_stream set compared_at = $1`, last)
 	w.start()
 	testkit.Eventually(t, soon, "what is stored is measured", func() bool { return compared() == last.Unix() })
+	w.exec(`update outbox_stream set compared_at = $1`, time.Now().Add(time.Hour))
+	w.start()
+	testkit.Eventually(t, soon, "what is to come is not", func() bool { return compared() >= begun && compared() <= time.Now().Unix() })
 }

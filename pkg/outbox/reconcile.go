@@ -44,7 +44,7 @@ func (r *Relay) reconcileRegularly(ctx context.Context) {
 	}
 }
 
-const lastComparedQuery = `select compared_at from outbox_stream where stream = $1 and compared_at is not null`
+const lastComparedQuery = `select least(compared_at, now()) from outbox_stream where stream = $1 and compared_at is not null`
 
 // measureCompared sets the metric to when the stream was compared last or, where that is
 // not known, to now: that it never is shows in the metric's age as well.
@@ -97,6 +97,12 @@ type progress struct {
 	last    *time.Time // when it was compared; nil: never
 }
 
+// comparedWithin tells whether the stream was compared so shortly ago. What was compared in
+// the future was so before the database's clock was set back, and does not count.
+func (p progress) comparedWithin(d time.Duration) bool {
+	return p.last != nil && !p.last.After(p.now) && p.now.Sub(*p.last) < d
+}
+
 const progressQuery = `select now(), compared_until, suspect_since, suspicions, compared_at from outbox_stream where stream = $1`
 
 func readProgress(ctx context.Context, tx *postgres.Tx, stream string) (p progress, err error) {
@@ -129,7 +135,7 @@ func (r *Relay) reconcile(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if p.last != nil && p.suspect == nil && p.now.Sub(*p.last) < r.tempo.reconcileEvery/2 {
+		if p.suspect == nil && p.comparedWithin(r.tempo.reconcileEvery/2) {
 			compared.WithLabelValues(r.stream.Name).Set(float64(p.last.Unix()))
 			return nil
 		}

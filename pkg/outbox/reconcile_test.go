@@ -115,6 +115,18 @@ func TestAfterARestartTheLastHourIsComparedEventByEvent(t *testing.T) {
 	w.awaitStream(slices.Concat(ids(0, there), ids(2, lost))...)
 }
 
+func TestAComparisonOfTheFutureHoldsUpNone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.reconciling()
+	w.awaitCompared()
+	// As when the database's clock is set back.
+	w.exec(`update outbox_stream set compared_at = now() + interval '1 hour', compared_until = now() + interval '1 hour'`)
+	testkit.Eventually(t, soon, "the stream is compared now", func() bool {
+		return w.ask(`select count(*) from outbox_stream where compared_at <= now() and compared_until <= now()`) == 1
+	})
+}
+
 func TestWhatIsPublishedMeanwhileIsNeverTakenForMissing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -25,25 +25,57 @@ type Partition struct {
 
 const daysAhead = 7
 
+const clockQuery = `select clock_timestamp()`
+
+// Clock returns what time it is by the database, whose clock is one for all its clients.
+func Clock(ctx context.Context, pool *pgxpool.Pool) (now time.Time, err error) {
+	if err := pool.QueryRow(ctx, clockQuery).Scan(&now); err != nil {
+		return now, fmt.Errorf("ask the database for the time: %w", err)
+	}
+	return now, nil
+}
+
 // EnsurePartitions makes the partitions of every day from the oldest that is kept
 // to a week ahead. It may be called at any time and by several processes at once.
+//
+// Some rows are written with this process's time and others with the database's. Where
+// these clocks differ each has its days, so that one which is wrong takes no place from
+// the other.
 func EnsurePartitions(ctx context.Context, pool *pgxpool.Pool, tables []Partition) error {
-	today := time.Now().UTC().Truncate(24 * time.Hour)
+	return ensurePartitions(ctx, pool, tables, time.Now())
+}
+
+func ensurePartitions(ctx context.Context, pool *pgxpool.Pool, tables []Partition, now time.Time) error {
+	databaseNow, err := Clock(ctx, pool)
+	if err != nil {
+		return err
+	}
 	for _, table := range tables {
 		have, err := partitionsOf(ctx, pool, table.Table)
 		if err != nil {
 			return err
 		}
-		for day := today.AddDate(0, 0, -table.Days); !day.After(today.AddDate(0, 0, daysAhead)); day = day.AddDate(0, 0, 1) {
-			if have[partitionName(table.Table, day)] {
+		for _, day := range append(table.needed(databaseNow), table.needed(now)...) {
+			name := partitionName(table.Table, day)
+			if have[name] {
 				continue
 			}
 			if err := attachDay(ctx, pool, table.Table, day); err != nil {
 				return err
 			}
+			have[name] = true
 		}
 	}
 	return nil
+}
+
+// needed are the days that must have a partition.
+func (p Partition) needed(now time.Time) (days []time.Time) {
+	today := now.UTC().Truncate(24 * time.Hour)
+	for d := -p.Days; d <= daysAhead; d++ {
+		days = append(days, today.AddDate(0, 0, d))
+	}
+	return days
 }
 
 // attachDay makes a table and attaches it, which takes a weaker lock on the parent
@@ -64,8 +96,8 @@ func attachDay(ctx context.Context, pool *pgxpool.Pool, table string, day time.T
 	return nil
 }
 
-// DropPartitions drops the days that are older than their tables keep, of each table the
-// oldest first and none after one that is held back: what is left of a table has no
+// DropPartitions drops the days that are older at that moment than their tables keep, of
+// each table the oldest first and none after one that is held back: what is left of a table has no
 // holes. It returns the names of what it dropped.
 func DropPartitions(ctx context.Context, pool *pgxpool.Pool, tables []Partition, now time.Time) ([]string, error) {
 	var dropped []string

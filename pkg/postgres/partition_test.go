@@ -77,6 +77,26 @@ func TestEveryDayThatIsKeptAndTheComingWeekHaveAPartition(t *testing.T) {
 	}
 }
 
+func TestWhereTheClocksDifferBothHaveTheirDays(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		ahead int // days that the process's clock is ahead of the database's
+		want  []string
+	}{
+		"the process's clock is ahead":  {40, append(days(-2, 7), days(38, 47)...)},
+		"the process's clock is behind": {-40, append(days(-42, -33), days(-2, 7)...)},
+		"by a day, as about midnight":   {1, days(-2, 8)},
+	} {
+		pool := open(t, schema("daily", dailyTables))
+		if err := postgres.EnsurePartitionsAt(t.Context(), pool, daily(2).Partitions, time.Now().AddDate(0, 0, c.ahead)); err != nil {
+			t.Fatal(err)
+		}
+		if got := partitions(t, pool); !slices.Equal(got, c.want) {
+			t.Errorf("%s: partitions %v, want %v", name, got, c.want)
+		}
+	}
+}
+
 func TestSeveralProcessesMayMakePartitionsAtOnce(t *testing.T) {
 	t.Parallel()
 	pool := open(t, schema("daily", dailyTables))

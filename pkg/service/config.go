@@ -12,7 +12,7 @@ import (
 // Config is what every service reads from its environment.
 type Config struct {
 	DatabaseURL  string `env:"DATABASE_URL,required" allow:"PostgreSQL URL" secret:"true"`                  // this service's own database
-	DatabasePool int    `env:"DATABASE_POOL" envDefault:"16" allow:"1..10000"`                              // connections at most
+	DatabasePool int    `env:"DATABASE_POOL" envDefault:"16" allow:"4..10000"`                              // connections at most
 	NATSURL      string `env:"NATS_URL" envDefault:"nats://127.0.0.1:4222" allow:"NATS URLs" secret:"true"` // the NATS servers, separated by commas
 	NATSReplicas int    `env:"NATS_REPLICAS" envDefault:"1" allow:"1..5"`                                   // copies of every stream; 3 or 5 in a cluster
 	LogLevel     string `env:"LOG_LEVEL" envDefault:"info" allow:"debug|info|warn|error"`                   // the least that a log line must be to be written

@@ -35,6 +35,20 @@ func TestTheDatabaseIsAllThatMustBeConfigured(t *testing.T) {
 	}
 }
 
+// With fewer connections what compares, repairs and watches could hold them all while NATS
+// does not answer, and no call would get one.
+func TestAPoolHasRoomForCallsBesideTheBackground(t *testing.T) {
+	clean(t, Config{})
+	t.Setenv("DATABASE_URL", "postgres://one")
+	for pool, want := range map[string]bool{"3": false, "4": true} {
+		t.Setenv("DATABASE_POOL", pool)
+		var got Config
+		if err := ReadEnvironment(&got); (err == nil) != want {
+			t.Errorf("%s connections: %v", pool, err)
+		}
+	}
+}
+
 func TestALogLevelThatIsNoneIsNamed(t *testing.T) {
 	for _, good := range []string{"debug", "info", "warn", "error"} {
 		if log, err := NewLogger("shop", good); err != nil || !log.Core().Enabled(zapcore.ErrorLevel) || log.Core().Enabled(zapcore.DebugLevel) != (good == "debug") {

@@ -97,14 +97,22 @@ func (d Deps) Maintain(schemas []postgres.Schema) func(context.Context) error {
 }
 
 // maintain makes every partition before it drops one: rows need a place, whatever
-// holds up the dropping.
+// holds up the dropping. What is old is so by this process's clock and by the database's:
+// a replica whose clock is ahead would drop everybody's present otherwise.
 func (d Deps) maintain(ctx context.Context, schemas []postgres.Schema) error {
 	if err := d.ensurePartitions(ctx, schemas); err != nil {
 		return err
 	}
+	now, err := postgres.Clock(ctx, d.Pool)
+	if err != nil {
+		return err
+	}
+	if own := d.Now(); own.Before(now) {
+		now = own
+	}
 	var failures []error
 	for _, schema := range schemas {
-		dropped, err := postgres.DropPartitions(ctx, d.Pool, schema.Partitions, d.Now())
+		dropped, err := postgres.DropPartitions(ctx, d.Pool, schema.Partitions, now)
 		if len(dropped) > 0 {
 			d.Log.Info("dropped partitions", zap.Strings("partitions", dropped))
 		}

@@ -3,12 +3,14 @@ package service
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
 	"go.uber.org/zap"
 
 	"partilha.dev/pkg/bus"
+	"partilha.dev/pkg/postgres"
 	"partilha.dev/pkg/testkit"
 )
 
@@ -102,4 +104,28 @@ func TestPartitionsAreMadeAndDroppedAsAServiceStarts(t *testing.T) {
 		t.Error("it answers before there is a place for its rows")
 	}
 	testkit.Eventually(t, patience, "the end of the old partition", func() bool { return !exists("visits_p20010101") })
+}
+
+func TestOnlyWhatIsOldByBothClocksIsDropped(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ ahead, day int }{
+		"today, where the process is far ahead":                   {400, 0},
+		"a day past its time, where the process is as far behind": {-400, -100},
+	} {
+		pool := open(t, testkit.Database(t, bus.Schema, shopSchema))
+		day := time.Now().UTC().Truncate(24*time.Hour).AddDate(0, 0, c.day)
+		partition := "visits_p" + day.Format("20060102")
+		if _, err := pool.Exec(t.Context(), fmt.Sprintf("create table if not exists %s partition of visits for values from ('%s') to ('%s')",
+			partition, day.Format(time.RFC3339), day.AddDate(0, 0, 1).Format(time.RFC3339))); err != nil {
+			t.Fatal(err)
+		}
+		deps := Deps{Pool: pool, Log: zap.NewNop(), Now: func() time.Time { return time.Now().AddDate(0, 0, c.ahead) }}
+		if err := deps.maintain(t.Context(), []postgres.Schema{bus.Schema, shopSchema}); err != nil {
+			t.Fatal(err)
+		}
+		var kept bool
+		if err := pool.QueryRow(t.Context(), "select to_regclass($1) is not null", partition).Scan(&kept); err != nil || !kept {
+			t.Errorf("%s: dropped, %v", name, err)
+		}
+	}
 }

@@ -30,6 +30,8 @@ type NATSServer struct {
 	member  string         // what its settings say of the cluster; "" for a server that stands alone
 	disk    *Disk          // nil: it stores where everybody does
 	process *child.Process // nil while it is down
+
+	user, password string // of whoever is let in; "" for everybody
 }
 
 // NATS starts a server with an empty store on a free port of the loopback. It ends
@@ -112,6 +114,9 @@ func (n *NATSServer) MoveToDisk(mebibytes int) *Disk {
 	return n.disk
 }
 
+// Admit lets nobody else in than this user, from the next start on. URL names none.
+func (n *NATSServer) Admit(name, password string) { n.user, n.password = name, password }
+
 func (n *NATSServer) store() string   { return filepath.Join(n.folder, "store") }
 func (n *NATSServer) logFile() string { return filepath.Join(n.folder, "server.log") }
 
@@ -148,6 +153,9 @@ func (n *NATSServer) start() error {
 func (n *NATSServer) launch() error {
 	settings := filepath.Join(n.folder, "server.conf")
 	text := fmt.Sprintf("listen: \"127.0.0.1:%d\"\njetstream: { store_dir: %q, sync_interval: \"2s\" }\n%s", n.port, n.store(), n.member)
+	if n.user != "" {
+		text += fmt.Sprintf("authorization: { user: %q, password: %q }\n", n.user, n.password)
+	}
 	if err := os.WriteFile(settings, []byte(text), 0o600); err != nil {
 		return fmt.Errorf("start NATS: %w", err)
 	}
@@ -192,7 +200,7 @@ func (n *NATSServer) awaitReady() error {
 
 // ask succeeds when JetStream answers.
 func (n *NATSServer) ask() error {
-	conn, err := nats.Connect(n.URL(), nats.NoReconnect(), nats.Timeout(time.Second))
+	conn, err := nats.Connect(n.URL(), nats.NoReconnect(), nats.Timeout(time.Second), nats.UserInfo(n.user, n.password))
 	if err != nil {
 		return err
 	}

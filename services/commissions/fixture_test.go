@@ -78,6 +78,21 @@ func connect(t *testing.T, url string) *bus.Bus {
 	return b
 }
 
+// announceKeys stands for the sales service, which fills the bucket of keys, and has none.
+// Without a bucket nobody moves money.
+func announceKeys(t *testing.T, natsURL string) {
+	t.Helper()
+	none := func(context.Context, int64) ([]auth.Key, error) { return nil, nil }
+	announcer := auth.NewAnnouncer(connect(t, natsURL), zap.NewNop(), none)
+	ended := make(chan error, 1)
+	go func() { ended <- announcer.Run(t.Context()) }()
+	t.Cleanup(func() {
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 func (f *fixture) wire() *fixture {
 	f.t.Helper()
 	s, err := New(f.t.Context(), Config{SecretKey: sealingKey}, f.deps)

@@ -214,6 +214,7 @@ func TestTheBooksHoldHoweverOftenTheServiceIsKilled(t *testing.T) {
 	t.Logf("-seed %d", *seed)
 	random := newSource(*seed, 1<<32)
 	nats := testkit.NATS(t)
+	announceKeys(t, nats.URL())
 	f := prepare(t, nats.URL())
 	c := newCrowd(f, random, size)
 	service := newProgram(f, nats.URL())

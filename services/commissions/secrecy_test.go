@@ -20,6 +20,7 @@ func TestNoPIXKeyIsToldOrLoggedOrStoredInClear(t *testing.T) {
 	core, logged := observer.New(zapcore.DebugLevel)
 	w.deps.Log = zap.New(core)
 	w.wire()
+	w.hearKeys()
 	secrets := []string{"52998224725", "529.982.247-25", "11144477735", "111.444.777-35", "52998224726", "secret.person@example.com", "+5511987654321", "not-a-key-at-all"}
 	var said strings.Builder
 	note := func(answer *httptest.ResponseRecorder) int {

@@ -1,6 +1,7 @@
 package commissions
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,6 +18,7 @@ import (
 	"partilha.dev/pkg/event"
 	"partilha.dev/pkg/fault"
 	"partilha.dev/pkg/money"
+	"partilha.dev/pkg/testkit"
 )
 
 const withdrawalsPath = "/api/v1/withdrawals"
@@ -39,14 +41,34 @@ type teller struct {
 
 func newTeller(t *testing.T) *teller {
 	t.Helper()
-	f := prepare(t, nowhere)
+	nats := testkit.NATS(t)
+	announceKeys(t, nats.URL())
+	f := prepare(t, nats.URL())
 	w := &teller{fixture: f, tenant: newID(), partner: newID()}
 	w.asker, w.reader = f.key(w.tenant, auth.WithdrawalsWrite), f.key(w.tenant, auth.CommissionsRead)
 	w.approver = f.key(w.tenant, auth.WithdrawalsApprove, auth.CommissionsRead)
 	f.wire()
+	w.hearKeys()
 	w.knows(w.partner, "Ana", "ana", "active", 0)
 	f.mustEarn(sale(w.tenant, f.now, soldBy(w.partner)))
 	return w
+}
+
+// hearKeys has the service follow the keys until it vouches for those that move money.
+func (w *teller) hearKeys() {
+	w.t.Helper()
+	ctx, cancel := context.WithCancel(w.t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- w.keys.Run(ctx) }()
+	credential, _ := auth.Parse(w.approver)
+	testkit.Eventually(w.t, soon, "the keys are followed", func() bool {
+		_, err := w.keys.Key(ctx, credential, auth.WithdrawalsApprove)
+		return err == nil
+	})
+	cancel()
+	if err := <-ended; err != nil {
+		w.t.Error(err)
+	}
 }
 
 // knows has the service have heard that the partner is like this now.

@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"partilha.dev/pkg/postgres"
+	"partilha.dev/pkg/service"
 )
 
 func TestADayOfWhichSomethingIsStillToBeSentIsKept(t *testing.T) {
@@ -69,4 +70,14 @@ func TestHowLongTheHistoryIsKeptIsConfigured(t *testing.T) {
 	day := func(ago int) string { return dayOf(time.Now()).AddDate(0, 0, -ago).Format(time.DateOnly) }
 	k.summary(s, who, "?date="+day(12))
 	k.ask(s, who, "GET", eventsPath+"/summary?date="+day(13), "").refused(400, "invalid_parameter")
+}
+
+func TestNoMoreDaysAreKeptThanPostgreSQLLocksAtOnce(t *testing.T) {
+	for days, want := range map[string]bool{"180": true, "181": false} {
+		t.Setenv("WEBHOOKS_KEEP_DAYS", days)
+		var got Retention
+		if err := service.ReadEnvironment(&got); (err == nil) != want {
+			t.Errorf("%s days: %v", days, err)
+		}
+	}
 }

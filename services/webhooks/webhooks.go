@@ -63,8 +63,12 @@ func Document() (*openapi.Document, error) { return openapi.Load(document) }
 
 // Retention is how long the history is kept. It is apart because the schemas, which every
 // command needs, depend on it.
+//
+// A page of the history locks each day's tables and indexes, eight a day. With 180 days
+// PostgreSQL's usual locks are enough for some twenty pages at once, more than a replica's
+// usual pool reads; with 365 for ten, and with 730 for none.
 type Retention struct {
-	KeepDays int `env:"WEBHOOKS_KEEP_DAYS" envDefault:"30" allow:"9..3650"` // days for which events, deliveries, attempts and totals are kept
+	KeepDays int `env:"WEBHOOKS_KEEP_DAYS" envDefault:"30" allow:"9..180"` // days for which events, deliveries, attempts and totals are kept
 }
 
 // Config is what only this service is configured with. A zero value means the default.
