@@ -35,7 +35,7 @@ type Consumer struct {
 // event or see one twice: after an error the batch is tried again in halves, until
 // the one event that cannot be handled stands alone. A fault decides that event's
 // fate: Invalid, Rule, NotFound and Conflict park it; everything else has it come
-// again later.
+// again later, for a day where it is NotYet, after which that parks it too.
 func On[T event.Payload](name string, handle func(ctx context.Context, tx *postgres.Tx, events []event.Event[T]) error) Consumer {
 	var kind T
 	return Consumer{Name: name, Events: []string{kind.EventName()},

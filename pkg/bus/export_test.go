@@ -17,7 +17,14 @@ func (c Consumer) Apply(ctx context.Context, pool *pgxpool.Pool, events ...event
 
 // RunHastily is Run with less patience than a service has.
 func (b *Bus) RunHastily(ctx context.Context, pool *pgxpool.Pool, consumer Consumer, ackWait, stalledAfter time.Duration) error {
-	return b.newRunner(pool, consumer, tempo{ackWait: ackWait, watchEvery: stalledAfter / 4, stalledAfter: stalledAfter}).run(ctx)
+	return b.newRunner(pool, consumer, tempo{ackWait: ackWait, watchEvery: stalledAfter / 4, stalledAfter: stalledAfter, awaited: awaited}).run(ctx)
+}
+
+// RunAwaiting is Run for events that wait for their cause for so many deliveries only.
+func (b *Bus) RunAwaiting(ctx context.Context, pool *pgxpool.Pool, consumer Consumer, deliveries uint64) error {
+	hasty := usualTempo
+	hasty.awaited = deliveries
+	return b.newRunner(pool, consumer, hasty).run(ctx)
 }
 
 // CheckHastily is CheckRegularly with less patience than a service has.

@@ -130,6 +130,38 @@ func TestAnEventComesAgainUntilItsCauseIsThere(t *testing.T) {
 	}
 }
 
+func TestAnEventWhoseCauseStaysAwayIsParkedInTheEnd(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	var tries, others atomic.Int64
+	c := bus.On(consumer, recordUnless(func(ref string) error {
+		switch {
+		case ref == "refund" && tries.Add(1) <= 4:
+			return fault.New(fault.NotYet, "sale_unknown", "the sale has not arrived")
+		case ref == "other" && others.Add(1) <= 4:
+			return errors.New("a surprise")
+		}
+		return nil
+	}))
+	refund, other := saleAt(t, "refund", time.Now().Add(-48*time.Hour)), sale(t, "other")
+	w.publish("", refund)
+	w.run(func(ctx context.Context) error { return w.bus.RunAwaiting(ctx, w.pool, c, 4) })
+	w.awaitSettled()
+	parked := w.parked()
+	if len(parked) != 1 || parked[0].ID != refund.ID || !strings.Contains(parked[0].Reason, "the sale has not arrived") || tries.Load() != 4 {
+		t.Fatalf("after %d tries there are parked: %+v", tries.Load(), parked)
+	}
+	w.publish("", other)
+	w.awaitHandled(other) // for nothing else an event is parked because it has come so often
+	if err := bus.RetryParked(t.Context(), w.pool, []bus.Consumer{c}, refund.ID); err != nil {
+		t.Fatal(err)
+	}
+	w.awaitHandled(refund, other)
+	if parked := w.parked(); len(parked) != 0 {
+		t.Errorf("parked: %+v", parked)
+	}
+}
+
 func TestWhileADependencyIsDownTheWholeBatchWaits(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -18,6 +18,9 @@ const (
 	batchSize = 500             // events in one transaction at most
 	heartbeat = 2 * time.Second // a pull without a sign of life for twice this is renewed
 	handOver  = time.Second     // what a runner that stops takes at most to give back its messages
+
+	longestDelay = 30 * time.Second                      // of an event that comes again
+	awaited      = uint64(24 * time.Hour / longestDelay) // deliveries, which take a day
 )
 
 // tempo is how patient a runner is.
@@ -25,9 +28,10 @@ type tempo struct {
 	ackWait      time.Duration // a message that is neither acknowledged nor refused by then comes again
 	watchEvery   time.Duration
 	stalledAfter time.Duration // messages are pending for so long, and none arrives
+	awaited      uint64        // an event whose cause has not arrived is parked when it has been delivered so often
 }
 
-var usualTempo = tempo{ackWait: 30 * time.Second, watchEvery: 5 * time.Second, stalledAfter: 15 * time.Second}
+var usualTempo = tempo{ackWait: 30 * time.Second, watchEvery: 5 * time.Second, stalledAfter: 15 * time.Second, awaited: awaited}
 
 var errStalled = errors.New("messages are pending and none arrives")
 
@@ -213,7 +217,7 @@ func (r *runner) handle(ctx context.Context, batch []delivery) {
 		half := len(batch) / 2
 		r.handle(ctx, batch[:half])
 		r.handle(ctx, batch[half:])
-	case postgres.NoPartition(err) || permanent(fault.KindOf(err)):
+	case postgres.NoPartition(err) || permanent(fault.KindOf(err)) || r.waitsInVain(batch[0], err):
 		r.park(ctx, batch[0], err)
 	default:
 		r.again(batch, err)
@@ -230,6 +234,22 @@ func permanent(kind fault.Kind) bool {
 	}
 }
 
+// waitsInVain tells whether an event has come so often without its cause that this will
+// not arrive by itself: it is parked, or lost. So the event is parked too, before its
+// stream forgets it. Its age would not tell: after an outage every event is old.
+func (r *runner) waitsInVain(d delivery, reason error) bool {
+	return fault.KindOf(reason) == fault.NotYet && deliveries(d.message) >= r.tempo.awaited
+}
+
+// deliveries is how often the message has been delivered.
+func deliveries(m jetstream.Msg) uint64 {
+	meta, err := m.Metadata()
+	if err != nil {
+		return 1
+	}
+	return meta.NumDelivered
+}
+
 // giveBack has a message delivered again at once.
 func giveBack(m jetstream.Msg) {
 	_ = m.Nak() // if it gets lost, the message comes again after ackWait
@@ -240,11 +260,7 @@ func giveBack(m jetstream.Msg) {
 func (r *runner) again(batch []delivery, reason error) {
 	kind := fault.KindOf(reason)
 	for _, d := range batch {
-		times := uint64(1)
-		if meta, err := d.message.Metadata(); err == nil {
-			times = meta.NumDelivered
-		}
-		delay := min(250*time.Millisecond<<min(times-1, 7), 30*time.Second)
+		delay := min(250*time.Millisecond<<min(deliveries(d.message)-1, 7), longestDelay)
 		if err := d.message.NakWithDelay(delay); err != nil {
 			break // it comes again after ackWait
 		}

@@ -29,7 +29,8 @@ const (
 	NotFound
 	// Conflict means that the state of things forbids it. HTTP 409; a message is parked.
 	Conflict
-	// NotYet means that the cause of a message has not arrived. It comes again later.
+	// NotYet means that the cause of a message has not arrived. It comes again later; after
+	// a day it is parked.
 	NotYet
 	// Limited means that the caller asks too often. HTTP 429.
 	Limited

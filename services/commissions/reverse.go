@@ -24,7 +24,8 @@ type commissionKey struct{ tenant, id uuid.UUID }
 // is held back, else from what is available, and what is gone already the partner owes.
 //
 // The refund of a sale whose commission is not there yet fails them all as not yet; the
-// bus then lets that one come again later.
+// bus then lets that one come again later. Where its sale is parked it is parked in the
+// end too, and is to be retried after the sale.
 func (s *Service) reverse(ctx context.Context, tx *postgres.Tx, refunds []event.Event[event.SaleRefunded]) error {
 	slices.SortFunc(refunds, func(a, b event.Event[event.SaleRefunded]) int {
 		return cmp.Or(bytes.Compare(a.TenantID[:], b.TenantID[:]), bytes.Compare(a.Data.RefundID[:], b.Data.RefundID[:]))

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"partilha.dev/pkg/bus"
 	"partilha.dev/pkg/event"
 	"partilha.dev/pkg/fault"
 	"partilha.dev/pkg/money"
@@ -110,6 +111,38 @@ func TestARefundBeforeItsSaleWaits(t *testing.T) {
 	if got := f.books(tenant, partner); got != (balances{Available: 32_42}) {
 		t.Errorf("balances %+v", got)
 	}
+}
+
+func TestARefundThatIsParkedWithItsSaleIsPostedOnceBothAreRetried(t *testing.T) {
+	t.Parallel()
+	f := prepare(t, nowhere).wire()
+	tenant, partner := newID(), newID()
+	sold := sale(tenant, f.now, soldBy(partner))
+	refund := refundOf(sold, 10_00)
+	first, second := sealedSale(t, sold), sealed(t, tenant, refund.Data.RefundID.String(), f.now, refund.Data)
+	for consumer, e := range map[string]event.Sealed{earner: first, "commissions-reverse": second} {
+		f.exec(`insert into parked_events (consumer, event_id, name, tenant_id, body, traceparent, reason, created_at)
+			values ($1, $2, $3, $4, $5, '', 'not mended yet', $6)`, consumer, [16]byte(e.ID), e.Name, tenant, e.Body, e.CreatedAt)
+	}
+	retry := func(e event.Sealed) error { return bus.RetryParked(t.Context(), f.deps.Pool, f.Consumers(), e.ID) }
+	if err := retry(second); fault.KindOf(err) != fault.NotYet {
+		t.Errorf("before its sale it answers %v", err)
+	}
+	if parked := f.dump(`select * from parked_events`); len(parked) != 2 {
+		t.Errorf("parked %v", parked)
+	}
+	for _, e := range []event.Sealed{first, second} {
+		if err := retry(e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := f.books(tenant, partner); got != (balances{Available: 22_42}) {
+		t.Errorf("balances %+v", got)
+	}
+	if parked := f.dump(`select * from parked_events`); len(parked) != 0 {
+		t.Errorf("parked %v", parked)
+	}
+	f.balanced(tenant)
 }
 
 // interruption does something the first time that a statement of these words is sent.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"go.uber.org/zap"
 
@@ -40,46 +41,53 @@ func (s *Service) wakeFilling() {
 	}
 }
 
-// fillBehind takes steps until no goal needs another one: one for each goal in turn, so
-// that a long past holds up nobody else's. A goal that cannot be filled is passed over.
+// fillBehind takes steps until no goal needs another one, or none can be filled.
 func (s *Service) fillBehind(ctx context.Context) {
-	var past goalKey
-	idle := true // since the first goal of this turn
-	for ctx.Err() == nil {
-		g, err := s.stepBehind(ctx, past)
-		switch {
-		case ctx.Err() != nil:
-			return
-		case g == nil && err != nil:
-			s.deps.Log.Warn("cannot look for goals to fill", zap.Error(err))
-			return
-		case g == nil && idle:
-			return
-		case g == nil:
-			past, idle = goalKey{}, true
-			continue
-		case err != nil:
-			s.deps.Log.Error("cannot fill goal", zap.Stringer("tenant_id", g.tenantID), zap.Stringer("goal_id", g.id), zap.Error(err))
-		default:
-			idle = false
-		}
-		past = goalKey{g.tenantID, g.id}
+	for s.turn(ctx) {
 	}
 }
 
+// turn takes one step for each tenant, so that however much one tenant has to count, it
+// holds up nobody else. A goal that cannot be filled is passed over, and the tenant's next
+// one is tried. It returns false when nothing was done.
+func (s *Service) turn(ctx context.Context) (done bool) {
+	var past uuid.UUID
+	failed := []uuid.UUID{}
+	for {
+		g, err := s.stepBehind(ctx, past, failed)
+		switch {
+		case ctx.Err() != nil:
+			return false
+		case g == nil && err != nil:
+			s.deps.Log.Warn("cannot look for goals to fill", zap.Error(err))
+			return false
+		case g == nil:
+			return done
+		case err != nil:
+			s.deps.Log.Error("cannot fill goal", zap.Stringer("tenant_id", g.tenantID), zap.Stringer("goal_id", g.id), zap.Error(err))
+			failed = append(failed, g.id)
+		default:
+			past, done = g.tenantID, true
+		}
+	}
+}
+
+// Of a tenant's goals the one comes first of which the least is counted: so a short past
+// does not wait for a long one.
 const claimBehindStatement = `
 select ` + goalColumns + ` from goals
-where past_total is not null and status = 'active' and (tenant_id, goal_id) > ($1, $2)
-order by tenant_id, goal_id limit 1
+where past_total is not null and status = 'active' and tenant_id > $1 and goal_id <> all($2)
+order by tenant_id, past_done, goal_id limit 1
 for update skip locked`
 
-// stepBehind takes one step for the first goal behind past that needs one and that no
-// other replica works on, and returns it; nil if there is none.
-func (s *Service) stepBehind(ctx context.Context, past goalKey) (g *goal, err error) {
+// stepBehind takes one step for the first tenant behind past that has a goal which needs
+// one, is none of the failed ones and is not in another replica's hands. It returns that
+// goal; nil if there is none.
+func (s *Service) stepBehind(ctx context.Context, past uuid.UUID, failed []uuid.UUID) (g *goal, err error) {
 	var needs next
 	err = postgres.Transact(ctx, s.deps.Pool, func(tx *postgres.Tx) error {
 		g = nil
-		rows, err := tx.Query(ctx, claimBehindStatement, past.tenantID, past.goalID)
+		rows, err := tx.Query(ctx, claimBehindStatement, past, failed)
 		if err != nil {
 			return fmt.Errorf("claim goal: %w", err)
 		}

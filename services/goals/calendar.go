@@ -1,7 +1,9 @@
 package goals
 
 import (
+	_ "embed"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 	_ "time/tzdata" // zones are known also where the system brings none
@@ -9,19 +11,31 @@ import (
 
 const defaultZone = "America/Sao_Paulo"
 
-// zones holds every zone that was asked for; there are a few hundred at most.
+// zoneList has the name of every zone of time/tzdata, in a line of its own.
+//
+//go:embed zones.txt
+var zoneList string
+
+var zoneNames = func() map[string]bool {
+	names := map[string]bool{}
+	for name := range strings.FieldsSeq(zoneList) {
+		names[name] = true
+	}
+	return names
+}()
+
+// zones holds every zone that was asked for.
 var zones sync.Map
 
-// zoneOf returns the time zone of an IANA name.
-//
-// Names of such zones begin with a capital. What else the system may have beside them
-// ("posixrules", "right/UTC"), and the zone of this machine, is refused: it would not
-// mean the same everywhere.
+// zoneOf returns the time zone of an IANA name: one that every build of this program
+// brings with it. What else the system may have ("posixrules", "right/UTC"), other ways
+// to write its path ("Europe//Lisbon") and the zone of this machine are refused: a goal
+// with such a zone could not be counted everywhere.
 func zoneOf(name string) (*time.Location, error) {
 	if zone, known := zones.Load(name); known {
 		return zone.(*time.Location), nil
 	}
-	if name == "" || name[0] < 'A' || name[0] > 'Z' || name == "Local" {
+	if !zoneNames[name] {
 		return nil, fmt.Errorf("load time zone %q: not an IANA name", name)
 	}
 	zone, err := time.LoadLocation(name)

@@ -1,6 +1,12 @@
 package goals
 
 import (
+	"archive/zip"
+	"maps"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -187,10 +193,40 @@ func TestTheCalendarOfAGoalIsThatOfItsPeriod(t *testing.T) {
 }
 
 func TestOnlyIANAZonesAreKnown(t *testing.T) {
-	for _, name := range []string{"", "Local", "posixrules", "right/UTC", "localtime", "Mars/Olympus", "../etc/passwd", "america/sao_paulo", "UTC\x00"} {
+	for _, name := range []string{
+		"", "Local", "posixrules", "right/UTC", "localtime", "Mars/Olympus", "../etc/passwd", "america/sao_paulo", "UTC\x00", "UTC\n",
+		"America//Sao_Paulo", "America/./Sao_Paulo", "America/.///./Sao_Paulo", "America/Sao_Paulo/", "America", "America/",
+	} {
 		if zone, err := zoneOf(name); err == nil {
 			t.Errorf("%q is taken for %s", name, zone)
 		}
+		if _, kept := zones.Load(name); kept {
+			t.Errorf("%q is kept", name)
+		}
+	}
+}
+
+// What this fails on after a new version of Go, the list lacks or has too much.
+func TestTheZonesAreThoseThatGoBringsWithIt(t *testing.T) {
+	root, err := exec.Command("go", "env", "GOROOT").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := zip.OpenReader(filepath.Join(strings.TrimSpace(string(root)), "lib", "time", "zoneinfo.zip"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer data.Close()
+	left := maps.Clone(zoneNames)
+	for _, file := range data.File {
+		if strings.HasSuffix(file.Name, "/") {
+			continue
+		}
+		zoneFor(t, file.Name)
+		delete(left, file.Name)
+	}
+	if len(left) > 0 {
+		t.Errorf("too much: %v", slices.Sorted(maps.Keys(left)))
 	}
 }
 

@@ -34,22 +34,30 @@ told as (
 	from added join listened using (tenant_id, goal_id)
 	on conflict do nothing)`
 
+// A since that is still to come is of the server from which the database was restored:
+// the transactions of this one begin anew, and so does what is written down.
 const listenStatement = `
 with heard as (
 	insert into listened (tenant_id, goal_id, until)
 	select tenant_id, goal_id, clock_timestamp() + @kept::interval
 	from unnest(@tenants::uuid[], @goals::uuid[]) as asked (tenant_id, goal_id) join goals using (tenant_id, goal_id)
 	order by tenant_id, goal_id
-	on conflict (tenant_id, goal_id) do update set until = excluded.until
+	on conflict (tenant_id, goal_id) do update set until = excluded.until,
+		since = case when listened.since <= pg_snapshot_xmax(pg_current_snapshot())::text::bigint then listened.since end
 	returning tenant_id, goal_id)
 select ` + goalColumns + ` from heard join goals using (tenant_id, goal_id)`
 
 // sinceStatement has to see what listenStatement has committed: whatever begins after it
-// does so as well.
+// does so as well. Like every statement that changes some of these rows it takes them in
+// the order of their key, so that replicas do not wait for one another.
 const sinceStatement = `
-update listened set since = pg_snapshot_xmax(pg_current_snapshot())::text::bigint
-from unnest(@tenants::uuid[], @goals::uuid[]) as asked (tenant_id, goal_id)
-where listened.tenant_id = asked.tenant_id and listened.goal_id = asked.goal_id and since is null`
+with mine as (
+	select tenant_id, goal_id
+	from listened join unnest(@tenants::uuid[], @goals::uuid[]) as asked (tenant_id, goal_id) using (tenant_id, goal_id)
+	where since is null
+	order by tenant_id, goal_id for update of listened)
+update listened l set since = pg_snapshot_xmax(pg_current_snapshot())::text::bigint
+from mine where l.tenant_id = mine.tenant_id and l.goal_id = mine.goal_id and l.since is null`
 
 // listen has the changes of these goals written down for some time to come. It returns
 // those of the goals that exist, as they are now.
@@ -158,16 +166,28 @@ func (s *Service) eachChange(ctx context.Context, g *goal, from, until int64, yi
 	return whole, nil
 }
 
+// What another replica has in hand is left to it.
 const (
-	silenceStatement = `delete from listened where until < clock_timestamp()`
+	silenceStatement = `
+with silent as (select tenant_id, goal_id from listened where until < clock_timestamp() for update skip locked)
+delete from listened l using silent where l.tenant_id = silent.tenant_id and l.goal_id = silent.goal_id`
 
 	forgetStatement = `
-with gone as (
-	delete from changes where changed_at < clock_timestamp() - @kept::interval returning tenant_id, goal_id, xid),
+with old as (
+	select tenant_id, goal_id, xid, partner_id, period_start from changes
+	where changed_at < clock_timestamp() - @kept::interval for update skip locked),
+gone as (
+	delete from changes c using old
+	where (c.tenant_id, c.goal_id, c.xid, c.partner_id, c.period_start) = (old.tenant_id, old.goal_id, old.xid, old.partner_id, old.period_start)
+	returning c.tenant_id, c.goal_id, c.xid),
 newest as (
-	select tenant_id, goal_id, max(xid) as xid from gone group by tenant_id, goal_id order by tenant_id, goal_id)
-update listened l set since = newest.xid + 1 from newest
-where l.tenant_id = newest.tenant_id and l.goal_id = newest.goal_id and l.since <= newest.xid`
+	select tenant_id, goal_id, max(xid) as xid from gone group by tenant_id, goal_id),
+mine as (
+	select tenant_id, goal_id, newest.xid
+	from listened join newest using (tenant_id, goal_id)
+	order by tenant_id, goal_id for update of listened)
+update listened l set since = mine.xid + 1 from mine
+where l.tenant_id = mine.tenant_id and l.goal_id = mine.goal_id and l.since <= mine.xid`
 )
 
 // forget ends the listening to goals that nobody has listened to for a while, and removes

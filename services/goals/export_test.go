@@ -14,6 +14,9 @@ import (
 // Forget removes what is no longer remembered of changes.
 var Forget = forget
 
+// SinceStatement is the second half of beginning to listen.
+const SinceStatement = sinceStatement
+
 // AddToTotalsStatement is how counting changes totals.
 const AddToTotalsStatement = addToTotalsStatement
 
@@ -27,6 +30,9 @@ func Cursor(goal uuid.UUID, start time.Time, rank, position int64) string {
 // FillInStepsOf has goals filled by so many facts, or totals, at once.
 func (s *Service) FillInStepsOf(n int) { s.atOnce = n }
 
+// SizeWithin has a past be measured within so long a time.
+func (s *Service) SizeWithin(d time.Duration) { s.sizeWithin = d }
+
 // Count handles events as its consumer does, in a transaction of their own.
 func (s *Service) Count(ctx context.Context, events []event.Sealed) error {
 	return postgres.Transact(ctx, s.deps.Pool, func(tx *postgres.Tx) error { return s.count(ctx, tx, events) })
@@ -34,21 +40,12 @@ func (s *Service) Count(ctx context.Context, events []event.Sealed) error {
 
 // Step takes one step for some goal that needs one, and tells whether there was one.
 func (s *Service) Step(ctx context.Context) (bool, error) {
-	g, err := s.stepBehind(ctx, goalKey{})
+	g, err := s.stepBehind(ctx, uuid.Nil, []uuid.UUID{})
 	return g != nil, err
 }
 
-// Turn takes one step for each goal that needs one.
-func (s *Service) Turn(ctx context.Context) {
-	var past goalKey
-	for {
-		g, err := s.stepBehind(ctx, past)
-		if g == nil || err != nil {
-			return
-		}
-		past = goalKey{g.tenantID, g.id}
-	}
-}
+// Turn takes one step for each tenant that has a goal which needs one.
+func (s *Service) Turn(ctx context.Context) { s.turn(ctx) }
 
 // Fill takes steps until no goal needs another one, and clears what deleted goals left.
 func (s *Service) Fill(ctx context.Context) {

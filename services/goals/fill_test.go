@@ -1,8 +1,10 @@
 package goals_test
 
 import (
+	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -179,6 +181,89 @@ func TestALongPastHoldsUpNoOtherGoal(t *testing.T) {
 		t.Error("the large goal is filled already: this tells nothing")
 	}
 	s.Fill(t.Context())
+	w.assertTotals()
+}
+
+func TestManyGoalsOfOneTenantHoldUpNoOther(t *testing.T) {
+	w := newWorld(t)
+	large, small := w.tenant(), w.tenant()
+	w.steps = 5
+	s := w.serve()
+	w.past(large, 400, 5)
+	w.past(small, 40, 5)
+	for range 20 {
+		w.goal(large, since2026)
+	}
+	short := w.goal(small, since2026)
+	turns := 0
+	for ; w.backfill(small, short) != "<nil>"; turns++ {
+		if turns > 20 {
+			t.Fatalf("after %d turns the small tenant's goal shows %s", turns, w.backfill(small, short))
+		}
+		s.Turn(t.Context())
+	}
+	if done := w.rows(`select (sum(past_done) <= $2::int)::text from goals where tenant_id = $1`, large.id, 5*turns)[0]; done != "true" {
+		t.Error("in a turn the large tenant has more than a step")
+	}
+	for range 20 {
+		s.Turn(t.Context())
+	}
+	if even := w.rows(`select (max(past_done) - min(past_done) <= 5)::text from goals where tenant_id = $1`, large.id)[0]; even != "true" {
+		t.Error("of the large tenant's goals one is more than a step ahead of another")
+	}
+}
+
+func TestAGoalThatCannotBeFilledHoldsUpNoOther(t *testing.T) {
+	w := newWorld(t)
+	shop, other := w.tenant(), w.tenant()
+	w.steps = 5
+	s := w.serve()
+	w.past(shop, 40, 5)
+	w.past(other, 40, 5)
+	broken, whole, others := w.goal(shop, since2026), w.goal(shop, since2026), w.goal(other, since2026)
+	w.exec(`update goals set timezone = 'Mars/Olympus' where goal_id = $1`, broken)
+	s.Fill(t.Context())
+	if got := w.rows(`select goal_id::text from goals where past_total is not null`); !slices.Equal(got, []string{broken}) {
+		t.Errorf("%v are not filled, want only %s, and neither %s nor %s", got, broken, whole, others)
+	}
+}
+
+func TestAPastThatTakesLongToMeasureIsCountedUnmeasured(t *testing.T) {
+	w := newWorld(t)
+	shop := w.tenant()
+	w.steps = 10
+	s := w.serve()
+	s.SizeWithin(50 * time.Millisecond)
+	w.past(shop, 95, 5)
+	id := w.goal(shop, since2026)
+	tx, err := w.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback(context.Background()) }()
+	if _, err := tx.Exec(t.Context(), `lock table facts`); err != nil { // nobody can count them
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if _, err := s.Step(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"map[done:10 total:11]", "map[done:20 total:20]"} {
+		if _, err := s.Step(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got := w.backfill(shop, id); got != want {
+			t.Errorf("after a step the goal shows %s, want %s", got, want)
+		}
+	}
+	s.Fill(t.Context())
+	if got := w.backfill(shop, id); got != "<nil>" {
+		t.Errorf("in the end the goal shows %s", got)
+	}
 	w.assertTotals()
 }
 

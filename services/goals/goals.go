@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -51,6 +52,8 @@ type Service struct {
 	atOnce   int           // facts, or totals, in one step of filling a goal
 	unfilled chan struct{} // has one element when there may be a goal to fill
 
+	sizeWithin time.Duration // for as long as a past may take to be measured
+
 	turns     turns
 	perTenant int // goals of one tenant that may be active
 
@@ -67,7 +70,7 @@ func New(ctx context.Context, config Config, deps service.Deps) (*Service, error
 	if err != nil {
 		return nil, err
 	}
-	s := &Service{deps: deps, relay: outbox.NewRelay(deps.Pool, deps.Bus, bus.Goals, deps.Log), atOnce: atOnce, unfilled: make(chan struct{}, 1)}
+	s := &Service{deps: deps, relay: outbox.NewRelay(deps.Pool, deps.Bus, bus.Goals, deps.Log), atOnce: atOnce, sizeWithin: sizeWithin, unfilled: make(chan struct{}, 1)}
 	s.perTenant, s.turns.byTenant = config.PerTenant, map[uuid.UUID]*turn{}
 	s.listeners = newListeners(s)
 	if s.keys, err = auth.NewCopy(ctx, deps.Pool, deps.Bus, deps.Log, deps.Now); err != nil {

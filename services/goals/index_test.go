@@ -95,7 +95,7 @@ func TestWhateverIsReadIsFoundByAnIndex(t *testing.T) {
 		"how many goals are active":   {countActiveQuery, []any{tenant, 500}, []string{"goals_active"}},
 		"the next totals":             {nextTotalsQuery, []any{tenant, id(1), 50}, []string{"goals_pkey", "totals_pkey"}},
 		"goals that may count":        {activeGoalsQuery, []any{[]uuid.UUID{*tenant}, minute(1), minute(9), partners}, []string{"goals_active"}},
-		"the next goal to fill":       {claimBehindStatement, []any{tenant, id(5)}, []string{"goals_behind"}},
+		"the next goal to fill":       {claimBehindStatement, []any{tenant, []uuid.UUID{*id(5)}}, []string{"goals_behind"}},
 		"one goal":                    {lockQuery, []any{tenant, id(5)}, []string{"goals_pkey"}},
 		"whether it may be settled":   {settleStatement, []any{tenant, id(4)}, []string{"goals_pkey", "stretches_pkey"}},
 		"whether somebody reached it": {someReachedQuery, []any{tenant, id(50)}, []string{"reached_pkey"}},

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 
 	"partilha.dev/pkg/testkit"
 	"partilha.dev/pkg/web"
@@ -309,6 +310,54 @@ func TestWhoComesAgainTooLateIsToldHowThingsStand(t *testing.T) {
 	}
 	w.publish(w.seal(sale(shop, partners[1], soon)))
 	s.until("what was counted while nothing was written down is told", func() bool { return s.state[partners[1].String()] == 1 })
+}
+
+// The database was restored into a server whose transactions begin anew.
+func TestWhoListensAfterARestoreIsTold(t *testing.T) {
+	w := newWorld(t)
+	shop := w.tenant()
+	url := w.replica()
+	id := w.goal(shop, "")
+	w.exec(`insert into listened select tenant_id, goal_id, now() - interval '1 hour', 900000000000 from goals`)
+	s := listen(t, url, shop, id, "899999999999").begun()
+	partner := uuid.New()
+	w.publish(w.seal(sale(shop, partner, time.Now().Add(time.Minute))))
+	s.until("the sale is told", func() bool { return s.state[partner.String()] == 1 })
+}
+
+// Else two replicas, each with a row that the other one wants, would wait for each other.
+func TestReplicasThatBeginToListenTakeTheGoalsInOneOrder(t *testing.T) {
+	w := newWorld(t)
+	tenants, asked := []uuid.UUID{{1}, {1}}, []uuid.UUID{{2}, {1}}
+	w.exec(`insert into listened (tenant_id, goal_id, until) select *, now() from unnest($1::uuid[], $2::uuid[])`, tenants, asked)
+	other, err := w.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = other.Rollback(context.Background()) }()
+	if _, err := other.Exec(t.Context(), `select from listened where goal_id = $1 for update`, asked[0]); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() {
+		_, err := w.pool.Exec(t.Context(), goals.SinceStatement, pgx.NamedArgs{"tenants": tenants, "goals": asked})
+		done <- err
+	}()
+	testkit.Eventually(t, patience, "it waits for the last goal", func() bool {
+		return len(w.rows(`select pid::text from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`)) == 1
+	})
+	if free := w.rows(`select goal_id::text from listened for update skip locked`); len(free) > 0 {
+		t.Errorf("while it waits it does not have %v, which comes first", free)
+	}
+	if err := other.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if n := w.rows(`select count(since)::text from listened`)[0]; n != "2" {
+		t.Errorf("%s goals are listened to", n)
+	}
 }
 
 func TestATenantListensToSoManyStreamsAtOnce(t *testing.T) {

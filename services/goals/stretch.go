@@ -2,11 +2,14 @@ package goals
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"partilha.dev/pkg/postgres"
 )
@@ -191,6 +194,14 @@ func countPast(ctx context.Context, tx *postgres.Tx, tenant uuid.UUID, most int6
 }
 
 const (
+	sizeWithin = 3 * time.Second // no other goal is filled meanwhile
+
+	queryCancelled = "57014" // PostgreSQL's word for a statement that took too long
+)
+
+const (
+	sizeBrieflyStatement = `select set_config('statement_timeout', $1, true)`
+
 	remainingQuery = `
 select g.past_done, g.past_total, (
 	select coalesce(sum(n), 0)::bigint from stretches s cross join lateral (
@@ -206,17 +217,27 @@ update goals set past_total = $5, past_rough = false where tenant_id = $1 and go
 
 // countRemaining finds how many facts there are to go through for a goal of which only
 // that they are many is known. It locks nothing while it counts; where the goal has
-// changed meanwhile it leaves that to the next step.
+// changed meanwhile it leaves that to the next step. Where counting takes too long the
+// goal is filled all the same, and its total grows with what is done.
 func (s *Service) countRemaining(ctx context.Context, g *goal) error {
 	var done, total, remaining int64
-	err := s.deps.Pool.QueryRow(ctx, remainingQuery, g.tenantID, g.id).Scan(&done, &total, &remaining)
-	if postgres.Absent(err) {
+	err := postgres.Transact(ctx, s.deps.Pool, func(tx *postgres.Tx) error {
+		if _, err := tx.Exec(ctx, sizeBrieflyStatement, strconv.FormatInt(s.sizeWithin.Milliseconds(), 10)); err != nil {
+			return err
+		}
+		return tx.QueryRow(ctx, remainingQuery, g.tenantID, g.id).Scan(&done, &total, &remaining)
+	})
+	known := done + remaining
+	var refused *pgconn.PgError
+	switch {
+	case postgres.Absent(err):
 		return nil
-	}
-	if err != nil {
+	case errors.As(err, &refused) && refused.Code == queryCancelled && ctx.Err() == nil:
+		done, total, known = g.past.Done, g.past.Total, g.past.Total
+	case err != nil:
 		return fmt.Errorf("count what remains: %w", err)
 	}
-	if _, err := s.deps.Pool.Exec(ctx, knownStatement, g.tenantID, g.id, done, total, done+remaining); err != nil {
+	if _, err := s.deps.Pool.Exec(ctx, knownStatement, g.tenantID, g.id, done, total, known); err != nil {
 		return fmt.Errorf("note what remains: %w", err)
 	}
 	return nil

@@ -28,7 +28,7 @@ import (
 )
 
 // patience is how long events may take on a busy machine.
-const patience = 30 * time.Second
+const patience = time.Minute
 
 // world is a database, a NATS with the sales stream, and any number of goals services.
 type world struct {
