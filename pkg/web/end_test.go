@@ -77,32 +77,37 @@ func TestAnAnswerThatIsStreamedIsNotEnded(t *testing.T) {
 func TestACallerWhoHasLeftIsNobodysFailure(t *testing.T) {
 	s := newShop(t)
 	var err error
+	var leave func()
 	s.outcome = func(c *Call) (Answer, error) {
+		leave()
 		if err == nil {
 			panic("a defect")
 		}
 		return Answer{}, err
 	}
-	gone, leave := context.WithCancel(t.Context())
-	leave()
 	for _, row := range []struct {
 		what   string
-		ctx    context.Context
+		leaves bool
 		err    error
 		status int
 		errors int
 	}{
-		{"what it waited for was cancelled", gone, context.Canceled, 499, 0},
-		{"what it waited for is called unavailable", gone, fault.Unreachable(context.Canceled), 499, 0},
-		{"an outage", t.Context(), fault.Unreachable(context.Canceled), 503, 1},
-		{"a defect", gone, nil, 500, 1},
-		{"a refusal", gone, NotFound(), 404, 0},
+		{"what it waited for was cancelled", true, context.Canceled, 499, 0},
+		{"what it waited for is called unavailable", true, fault.Unreachable(context.Canceled), 499, 0},
+		{"an outage", false, fault.Unreachable(context.Canceled), 503, 1},
+		{"a defect", true, nil, 500, 1},
+		{"a refusal", true, NotFound(), 404, 0},
 	} {
 		s.logs.TakeAll()
 		err = row.err
-		r := httptest.NewRequestWithContext(row.ctx, "GET", outcome, nil)
+		ctx, cancel := context.WithCancel(t.Context())
+		if leave = cancel; !row.leaves {
+			leave = func() {}
+		}
+		r := httptest.NewRequestWithContext(ctx, "GET", outcome, nil)
 		r.Header.Set("Authorization", "Bearer "+s.key)
 		a := s.send(r)
+		cancel()
 		if got := s.logs.FilterLevelExact(zap.ErrorLevel).Len(); a.status != row.status || got != row.errors {
 			t.Errorf("%s: %d with %d errors logged, want %d with %d", row.what, a.status, got, row.status, row.errors)
 		}
