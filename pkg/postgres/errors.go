@@ -15,7 +15,8 @@ import (
 
 // Explain turns an error of the driver that means "not now" into a fault of kind
 // Unavailable: a lost or refused connection, a server that is shutting down or
-// starting, no free connection, a full disk, a deadlock that may be tried again.
+// starting, no free connection, a full disk, a server that takes no writes, a transaction
+// that was ended for its length, a deadlock that may be tried again.
 // Every other error, and a fault, passes unchanged.
 func Explain(err error) error {
 	if err == nil || fault.Of(err) != nil {
@@ -26,6 +27,10 @@ func Explain(err error) error {
 	}
 	return err
 }
+
+// readOnly is what a server says to whoever writes while it takes no writes: one that was
+// a primary once, or that has no room left.
+const readOnly = "25006"
 
 func unavailable(err error) bool {
 	var connect *pgconn.ConnectError
@@ -38,7 +43,11 @@ func unavailable(err error) bool {
 		case "08", "53", "57", "58": // connection, resources, operator intervention, system
 			return true
 		}
-		return pg.Code == "40001" || pg.Code == "40P01" || pg.Code == "55P03"
+		switch pg.Code {
+		case "40001", "40P01", "55P03", readOnly, "25P03", "25P04":
+			return true
+		}
+		return false
 	}
 	var network net.Error
 	return errors.As(err, &network) ||

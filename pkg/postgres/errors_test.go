@@ -51,6 +51,7 @@ func TestWhatTheServerSaysIsNotNowOrNever(t *testing.T) {
 		"08006": "connection failure", "53100": "disk full", "53200": "out of memory", "53300": "too many connections",
 		"57014": "query canceled", "57P01": "server shutting down", "57P02": "server crashed", "57P03": "server starting",
 		"58030": "input or output failed", "40001": "serialization", "40P01": "deadlock", "55P03": "lock not available",
+		"25006": "no writes", "25P03": "idle in its transaction", "25P04": "a transaction too long",
 	} {
 		unavailable(t, what, &pgconn.PgError{Code: code, Message: what})
 		unavailable(t, what+", wrapped", fmt.Errorf("record: %w", &pgconn.PgError{Code: code, Message: what}))
@@ -200,5 +201,48 @@ func TestAbsentMeansThatNoRowWasFound(t *testing.T) {
 	}
 	if postgres.Absent(nil) {
 		t.Error("nil")
+	}
+}
+
+func TestAConnectionToAServerThatTakesNoWritesIsNotUsedAgain(t *testing.T) {
+	t.Parallel()
+	url := testkit.Database(t, things)
+	pool := openURL(t, url, 1)
+	exec(t, pool, "set session characteristics as transaction read only")
+	_, err := pool.Exec(t.Context(), "insert into things values (1, 'a')")
+	unavailable(t, "a server that takes no writes", err)
+	exec(t, pool, "insert into things values (1, 'a')")
+
+	exec(t, pool, "set session characteristics as transaction read only")
+	add := func(tx *postgres.Tx) error {
+		_, err := tx.Exec(t.Context(), "insert into things values (2, 'b')")
+		return err
+	}
+	unavailable(t, "a transaction there", postgres.Transact(t.Context(), pool, add))
+	if err := postgres.Transact(t.Context(), pool, add); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAServerIsReachedThoughAllConnectionsAreTaken(t *testing.T) {
+	t.Parallel()
+	server := testkit.Postgres(t)
+	pool := openURL(t, server.URL("postgres"), 1)
+	if err := postgres.Reach(t.Context(), pool); err != nil {
+		t.Errorf("with a free connection: %v", err)
+	}
+	held, err := pool.Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer held.Release()
+	if err := postgres.Reach(t.Context(), pool); err != nil {
+		t.Errorf("with none: %v", err)
+	}
+	if err := server.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if postgres.Reach(t.Context(), pool) == nil {
+		t.Error("a server that is gone is reached")
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/exaring/otelpgx"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
 	pgxuuid "github.com/vgarvardt/pgx-google-uuid/v5"
@@ -32,6 +33,10 @@ func Open(ctx context.Context, url string, size int) (*pgxpool.Pool, error) {
 	config.ConnConfig.DialFunc = dial
 	if trace.Enabled() {
 		config.ConnConfig.Tracer = otelpgx.NewTracer()
+	}
+	otherwise := config.ConnConfig.OnPgError
+	config.ConnConfig.OnPgError = func(conn *pgconn.PgConn, err *pgconn.PgError) (keep bool) {
+		return err.Code != readOnly && otherwise(conn, err) // the next connection may lead to the server that is the primary now
 	}
 	config.AfterConnect = func(_ context.Context, conn *pgx.Conn) error {
 		pgxuuid.Register(conn.TypeMap()) // without it pgx writes every UUID as text first

@@ -18,13 +18,14 @@ type Limits struct {
 	TrustedProxies    []netip.Prefix `env:"TRUSTED_PROXIES" allow:"networks"`                            // of proxies whose X-Forwarded-For is believed
 }
 
-// LimiterFor is what keeps these limits; nil, which limits nobody, unless they are on.
-func LimiterFor(l Limits) *web.Limiter {
+// LimiterFor is what keeps these limits where calls share so many connections to the
+// database; nil, which limits nobody, unless they are on.
+func LimiterFor(l Limits, connections int) *web.Limiter {
 	if l.RateLimit != "on" {
 		return nil
 	}
 	return web.NewLimiter(web.Limits{
-		PerSecond: l.PerSecond, Burst: l.Burst, InFlight: l.InFlight, Listeners: l.Listeners,
+		PerSecond: l.PerSecond, Burst: l.Burst, InFlight: l.InFlight, Listeners: l.Listeners, Connections: connections,
 		FailuresPerSecond: l.FailuresPerSecond, FailureBurst: l.FailureBurst, TrustedProxies: l.TrustedProxies,
 	})
 }

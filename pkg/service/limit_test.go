@@ -47,10 +47,10 @@ func TestALimitThatLetsNobodyInIsNamed(t *testing.T) {
 func TestCallersAreLimitedUnlessThatIsOff(t *testing.T) {
 	off := usual
 	off.RateLimit = "off"
-	if LimiterFor(off) != nil || LimiterFor(Limits{}) != nil {
+	if LimiterFor(off, 16) != nil || LimiterFor(Limits{}, 16) != nil {
 		t.Error("off limits")
 	}
-	if LimiterFor(usual) == nil {
+	if LimiterFor(usual, 16) == nil {
 		t.Error("on does not limit")
 	}
 }

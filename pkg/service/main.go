@@ -223,7 +223,7 @@ func (p Program) connect(ctx context.Context, config Config) (Deps, func(), erro
 		pool.Close()
 		return Deps{}, nil, err
 	}
-	deps := Deps{Pool: pool, Bus: b, Log: log, Now: time.Now, Limiter: LimiterFor(config.Limits)}
+	deps := Deps{Pool: pool, Bus: b, Log: log, Now: time.Now, Limiter: LimiterFor(config.Limits, config.DatabasePool)}
 	return deps, func() { b.Close(); pool.Close(); _ = log.Sync() }, nil
 }
 

@@ -41,7 +41,7 @@ type Service interface {
 // Ready says whether a service can do its work: it needs PostgreSQL for everything,
 // and NATS for all that follows an answer.
 func (d Deps) Ready(ctx context.Context) web.Readiness {
-	if err := d.Pool.Ping(ctx); err != nil {
+	if err := postgres.Reach(ctx, d.Pool); err != nil {
 		return web.Readiness{Status: "unavailable", Reasons: []string{"PostgreSQL cannot be reached"}}
 	}
 	if !d.Bus.Connected() {

@@ -139,11 +139,25 @@ type endpoint struct {
 	measure func(status int, took time.Duration)
 }
 
+// answerWithin is how long a call may take, unless it listens; after that its context
+// ends, and it is refused as what it waited for is. A commit that has begun by then is
+// seen through ([postgres.Transact]), so the two together leave time to send the answer
+// before the server gives up at writeWithin. An answer that is streamed has no end.
+const answerWithin = 10 * time.Second
+
+var errTooLong = errors.New("the call took too long")
+
 func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	start := time.Now()
 	ctx, span := trace.Start(trace.Join(r.Context(), r.Header.Get("traceparent")), e.route.Method+" "+e.route.Pattern)
 	defer span.End()
-	call := &Call{Request: r.WithContext(ctx), endpoint: e, header: w.Header()}
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	call := &Call{Request: r.WithContext(ctx), caller: r.Context(), endpoint: e, header: w.Header()}
+	if !e.route.Listens {
+		call.timer = time.AfterFunc(answerWithin, func() { end(errTooLong) })
+		defer call.timer.Stop()
+	}
 	status := e.serve(w, call)
 	took := time.Since(start)
 	e.measure(status, took)
@@ -159,19 +173,19 @@ func (e *endpoint) serve(w http.ResponseWriter, call *Call) (status int) {
 			if p == http.ErrAbortHandler {
 				panic(p)
 			}
-			status = refuse(w, call.Request, e.api.Log, fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
+			status = e.refuse(w, call, fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
 		}
 	}()
 	if err := e.authenticate(call); err != nil {
-		return refuse(w, call.Request, e.api.Log, err)
+		return e.refuse(w, call, err)
 	}
 	if !e.route.Access.operator {
 		if err := e.api.Limiter.charge(call.Key.ID, 0, 1, call.header); err != nil {
-			return refuse(w, call.Request, e.api.Log, err)
+			return e.refuse(w, call, err)
 		}
 		at := lane{call.Tenant(), e.kind()}
 		if err := e.api.Limiter.enter(call.Context(), at, call.header); err != nil {
-			return refuse(w, call.Request, e.api.Log, err)
+			return e.refuse(w, call, err)
 		}
 		defer e.api.Limiter.leave(at)
 	}
@@ -180,12 +194,12 @@ func (e *endpoint) serve(w http.ResponseWriter, call *Call) (status int) {
 	}
 	if e.body != nil {
 		if err := call.readBody(w); err != nil {
-			return refuse(w, call.Request, e.api.Log, err)
+			return e.refuse(w, call, err)
 		}
 	}
 	if !e.route.Lenient {
 		if err := call.Query(e.query...); err != nil {
-			return refuse(w, call.Request, e.api.Log, err)
+			return e.refuse(w, call, err)
 		}
 	}
 	answer, err := e.route.Handle(call)
@@ -193,22 +207,37 @@ func (e *endpoint) serve(w http.ResponseWriter, call *Call) (status int) {
 		err = refusal
 	}
 	if err != nil {
-		return refuse(w, call.Request, e.api.Log, err)
+		return e.refuse(w, call, err)
 	}
 	var raw []byte
 	if answer.Body != nil {
 		if raw, err = json.Marshal(answer.Body); err != nil {
-			return refuse(w, call.Request, e.api.Log, fmt.Errorf("write the answer: %w", err))
+			return e.refuse(w, call, fmt.Errorf("write the answer: %w", err))
 		}
 	}
 	for name, value := range answer.Header {
 		w.Header().Set(name, value)
 	}
 	if answer.Stream != nil {
-		return answer.Stream.send(w, call.Request, e.api.Log, answer.Status)
+		if call.timer != nil {
+			call.timer.Stop() // each write has its own time, however many there are
+		}
+		return answer.Stream.send(w, call.Request, answer.Status, e.api.Log, func(err error) int { return e.refuse(w, call, err) })
 	}
 	writeJSON(w, answer.Status, raw)
 	return answer.Status
+}
+
+// refuse answers a call that has failed. One that failed because its caller has left is
+// nobody's failure, and nobody reads the answer.
+func (e *endpoint) refuse(w http.ResponseWriter, call *Call, err error) int {
+	if !call.Left(err) {
+		return refuse(w, call.Request, e.api.Log, err)
+	}
+	e.api.Log.Info("caller left", zap.String("method", call.Method), zap.String("path", call.URL.Path),
+		zap.String("request_id", call.header.Get(requestIDHeader)), zap.Error(err))
+	w.WriteHeader(statusLeft)
+	return statusLeft
 }
 
 // kind is what the endpoint's calls are counted among.
@@ -218,6 +247,8 @@ func (e *endpoint) kind() kind {
 		return listener
 	case e.list != nil:
 		return batch
+	case e.route.Method == http.MethodGet:
+		return reader
 	default:
 		return single
 	}

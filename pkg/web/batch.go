@@ -74,7 +74,7 @@ func (c *Call) Results(n int, answer func(i int) (Answer, error)) (Answer, error
 		a, err := answer(i)
 		if err != nil {
 			f, status := explain(err)
-			if a = (Answer{Status: status, Body: refusal{f.Code, f.Message, f.Details}}); status >= 500 {
+			if a = (Answer{Status: status, Body: refusal{f.Code, f.Message, f.Details}}); status >= 500 && !c.Left(err) {
 				failed++
 				failure = cmp.Or(failure, err)
 			}

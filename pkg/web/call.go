@@ -1,8 +1,10 @@
 package web
 
 import (
+	"context"
 	"crypto/sha256"
 	"crypto/subtle"
+	"errors"
 	"fmt"
 	"maps"
 	"mime"
@@ -30,6 +32,8 @@ type Call struct {
 	Key        auth.Key        // whose request it is; zero for the operator's
 	Credential auth.Credential // as it was presented
 
+	caller    context.Context // ends when whoever calls has left
+	timer     *time.Timer     // ends the call's own context; nil for a call that listens
 	endpoint  *endpoint
 	header    http.Header
 	body      []byte
@@ -38,6 +42,11 @@ type Call struct {
 
 // Tenant is whose request it is.
 func (c *Call) Tenant() uuid.UUID { return c.Key.TenantID }
+
+// Left tells whether err, with which the call failed, is only that its caller has left.
+func (c *Call) Left(err error) bool {
+	return c.caller.Err() != nil && (fault.KindOf(err) == fault.Unavailable || errors.Is(err, context.Canceled))
+}
 
 // Decode reads the body into into, after holding it against the schema that the
 // document publishes. Its error names every issue at once.

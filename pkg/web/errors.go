@@ -56,6 +56,10 @@ var specialStatus = map[string]int{
 	"unsupported_media_type": http.StatusUnsupportedMediaType,
 }
 
+// statusLeft is what the metric says of a call whose caller left before the answer, as
+// proxies have it. Nobody gets to see it.
+const statusLeft = 499
+
 // NotFound is the answer for whatever is not there, or is somebody else's.
 func NotFound() error {
 	return fault.New(fault.NotFound, "not_found", "there is nothing at this address")

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"partilha.dev/pkg/fault"
 )
 
@@ -17,6 +19,7 @@ type Limits struct {
 	PerSecond, Burst                int            // calls of one key, where each element of a batch counts as one
 	InFlight                        int            // calls of one tenant under way at once; up to Burst more wait for a moment
 	Listeners                       int            // calls of one tenant that listen, beside those
+	Connections                     int            // to the database, which all calls share: reads hold half of them at most, one tenant's a quarter
 	FailuresPerSecond, FailureBurst int            // calls from one address that show no valid key
 	TrustedProxies                  []netip.Prefix // who may say in X-Forwarded-For for whom it asks
 }
@@ -29,6 +32,8 @@ type Limiter struct {
 	keys     *buckets[string]
 	failures *buckets[netip.Prefix]
 
+	reading *semaphore.Weighted // all tenants' reads
+
 	mu       sync.Mutex
 	underWay map[lane]*places
 }
@@ -37,6 +42,7 @@ type Limiter struct {
 func NewLimiter(limits Limits) *Limiter {
 	return &Limiter{
 		limits: limits, now: time.Now, underWay: map[lane]*places{},
+		reading:  semaphore.NewWeighted(int64(max(1, limits.Connections/2))),
 		keys:     newBuckets[string](limits.PerSecond, limits.Burst),
 		failures: newBuckets[netip.Prefix](limits.FailuresPerSecond, limits.FailureBurst),
 	}

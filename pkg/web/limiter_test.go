@@ -12,7 +12,7 @@ import (
 )
 
 // usual are the limits of a service that is not told otherwise.
-var usual = Limits{PerSecond: 1000, Burst: 2000, InFlight: 256, Listeners: 32, FailuresPerSecond: 10, FailureBurst: 100}
+var usual = Limits{PerSecond: 1000, Burst: 2000, InFlight: 256, Listeners: 32, Connections: 1024, FailuresPerSecond: 10, FailureBurst: 100}
 
 // still makes a limiter whose clock the test moves.
 func still(limits Limits) (l *Limiter, forward func(time.Duration)) {

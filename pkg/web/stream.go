@@ -28,7 +28,7 @@ type Stream struct {
 }
 
 // send answers the stream and returns the status that the caller has seen.
-func (s *Stream) send(w http.ResponseWriter, r *http.Request, log *zap.Logger, status int) int {
+func (s *Stream) send(w http.ResponseWriter, r *http.Request, status int, log *zap.Logger, refuse func(error) int) int {
 	sent := &sending{w: w, control: http.NewResponseController(w), media: s.Type, status: status}
 	if s.Live {
 		return s.tell(sent, r, log)
@@ -42,7 +42,7 @@ func (s *Stream) send(w http.ResponseWriter, r *http.Request, log *zap.Logger, s
 	case err == nil && !sent.begun: // nothing to send is an answer too
 		sent.begin()
 	case err != nil && !sent.begun:
-		return refuse(w, r, log, err)
+		return refuse(err)
 	case err != nil:
 		log.Warn("answer broken off", zap.String("path", r.URL.Path), zap.String("request_id", w.Header().Get(requestIDHeader)), zap.Error(err))
 		panic(http.ErrAbortHandler)

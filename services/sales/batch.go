@@ -46,7 +46,7 @@ func (s *Service) recordSales(call *web.Call) (web.Answer, error) {
 	release, err := s.recorder.reserve(call.Context(), len(valid))
 	if err != nil {
 		for range elements {
-			countReport(kindSale, web.Answer{}, err)
+			countReport(call, kindSale, web.Answer{}, err)
 		}
 		return web.Answer{}, err
 	}
@@ -54,7 +54,7 @@ func (s *Service) recordSales(call *web.Call) (web.Answer, error) {
 	s.recordInOrder(call.Context(), call.Credential, call.Tenant(), valid)
 	return call.Results(len(elements), func(i int) (web.Answer, error) {
 		answer, err := elements[i].answer()
-		countReport(kindSale, answer, err)
+		countReport(call, kindSale, answer, err)
 		return answer, err
 	})
 }

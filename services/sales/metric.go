@@ -42,12 +42,16 @@ func init() {
 func counted(kind string, handle func(*web.Call) (web.Answer, error)) func(*web.Call) (web.Answer, error) {
 	return func(call *web.Call) (web.Answer, error) {
 		answer, err := handle(call)
-		countReport(kind, answer, err)
+		countReport(call, kind, answer, err)
 		return answer, err
 	}
 }
 
-func countReport(kind string, answer web.Answer, err error) {
+// countReport counts nothing where the caller has left before anybody knew.
+func countReport(call *web.Call, kind string, answer web.Answer, err error) {
+	if call.Left(err) {
+		return
+	}
 	result := resultRepeated
 	switch {
 	case err != nil:

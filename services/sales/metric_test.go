@@ -1,7 +1,10 @@
 package sales
 
 import (
+	"context"
 	"maps"
+	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"partilha.dev/pkg/testkit"
@@ -53,6 +56,13 @@ func TestReportsAreCountedByWhatBecameOfThem(t *testing.T) {
 	f.post("/api/v1/conversions", f.conversion("lead")).want(201)
 	f.post("/api/v1/conversions", f.conversion("lead")).want(200)
 	counts("a conversion and its repeat", "conversion", 1, 1, 0, 0)
+
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	impatient := httptest.NewRequestWithContext(gone, "POST", "/api/v1/sales", strings.NewReader(f.sale("late")))
+	impatient.Header.Set("Authorization", "Bearer "+f.key)
+	f.service.Handler().ServeHTTP(httptest.NewRecorder(), impatient)
+	counts("a caller who has left", "sale", 0, 0, 0, 0)
 
 	if _, err := f.deps.Pool.Exec(t.Context(), "alter table sales rename to elsewhere"); err != nil {
 		t.Fatal(err)

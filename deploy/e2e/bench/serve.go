@@ -130,7 +130,7 @@ func limiterOf(a assignment) *web.Limiter {
 		waiting = unbounded
 	}
 	return web.NewLimiter(web.Limits{
-		PerSecond: unbounded, Burst: waiting, InFlight: a.InFlight, FailuresPerSecond: unbounded, FailureBurst: unbounded,
+		PerSecond: unbounded, Burst: waiting, InFlight: a.InFlight, Connections: unbounded, FailuresPerSecond: unbounded, FailureBurst: unbounded,
 	})
 }
 

@@ -102,7 +102,7 @@ func (s *Stack) startService(ctx context.Context, o Options, b blueprint, url st
 		return member{}, err
 	}
 	m := member{name: b.name, document: document, deps: service.Deps{
-		Pool: pool, Bus: connection, Log: log, Now: time.Now, Limiter: service.LimiterFor(o.Limits),
+		Pool: pool, Bus: connection, Log: log, Now: time.Now, Limiter: service.LimiterFor(o.Limits, int(pool.Config().MaxConns)),
 	}}
 	if m.Service, err = b.build(ctx, m.deps); err != nil {
 		return member{}, err

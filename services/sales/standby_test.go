@@ -1,0 +1,29 @@
+package sales
+
+import (
+	"testing"
+
+	"partilha.dev/pkg/postgres"
+	"partilha.dev/pkg/testkit"
+)
+
+func TestTheUseOfAKeyDoesNotWaitForTheStandby(t *testing.T) {
+	t.Parallel()
+	primary, standby := testkit.PostgresPair(t)
+	if err := primary.CreateDatabase(t.Context(), "sales"); err != nil {
+		t.Fatal(err)
+	}
+	if err := postgres.Migrate(t.Context(), primary.URL("sales"), Migrations...); err != nil {
+		t.Fatal(err)
+	}
+	f := startOn(t, primary.URL("sales"), nowhere)
+	key := f.admin("POST", "/admin/v1/tenants/"+f.tenant+"/api-keys", `{"name":"unused"}`).want(201).text("api_key")
+	if err := standby.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	f.with(key).get("/api/v1/partners").want(200)
+	if n := f.rows("api_keys where name = 'unused' and last_used_at is not null"); n != 1 {
+		t.Error("its use is not noted")
+	}
+	f.post("/api/v1/partners", `{"name":"Bia","referral_code":"bia"}`).want(503) // it would not outlast the primary
+}
