@@ -238,7 +238,4 @@ func TestAnEventOlderThanEveryPartitionIsParkedWithItsReason(t *testing.T) {
 	if len(parked) != 1 || parked[0].ID != old.ID || !strings.Contains(parked[0].Reason, "no partition") {
 		t.Fatalf("parked: %+v", parked)
 	}
-	if err := bus.RetryParked(t.Context(), w.pool, []bus.Consumer{bus.On(consumer, record)}, old.ID); !postgres.NoPartition(err) {
-		t.Errorf("a retry answers %v", err)
-	}
 }

@@ -78,6 +78,10 @@ func ShowParked(ctx context.Context, pool *pgxpool.Pool, id event.ID) ([]Parked,
 // RetryParked hands the event to the consumers that parked it, once more. Those that
 // succeed forget that it was parked; the first that fails, or is not among consumers,
 // ends it with an error, and the event stays parked there.
+//
+// An event waits here for as long as its cause does, and its receipt needs a place however
+// old it has become by then. The receipts of its day may be gone: whoever retries what was
+// handled meanwhile is stopped by the constraints of what the handler writes.
 func RetryParked(ctx context.Context, pool *pgxpool.Pool, consumers []Consumer, id event.ID) error {
 	found, err := ShowParked(ctx, pool, id)
 	if err != nil {
@@ -93,6 +97,9 @@ func RetryParked(ctx context.Context, pool *pgxpool.Pool, consumers []Consumer, 
 			return fmt.Errorf("retry %s for %s: %w", id, p.Consumer, err)
 		}
 		e.Traceparent = p.Traceparent
+		if err := postgres.EnsureDay(ctx, pool, "receipts", e.CreatedAt); err != nil {
+			return fmt.Errorf("retry %s for %s: %w", id, p.Consumer, err)
+		}
 		if err := consumers[i].apply(ctx, pool, []event.Sealed{e}); err != nil {
 			return fmt.Errorf("retry %s for %s: %w", id, p.Consumer, err)
 		}

@@ -3,12 +3,15 @@ package bus_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"partilha.dev/pkg/bus"
 	"partilha.dev/pkg/event"
 	"partilha.dev/pkg/fault"
+	"partilha.dev/pkg/postgres"
 	"partilha.dev/pkg/testkit"
 )
 
@@ -92,6 +95,40 @@ func TestARetryAfterTheCauseIsMendedHandlesTheEvent(t *testing.T) {
 		t.Errorf("a second retry answers %v", err)
 	}
 	l.awaitHandled(e)
+}
+
+// Whoever mends the cause may take longer than receipts are kept, and what was parked may
+// have been older than that from the beginning.
+func TestARetryHandlesAnEventHoweverOldItIs(t *testing.T) {
+	t.Parallel()
+	for _, days := range []int{0, 30} {
+		t.Run(fmt.Sprintf("%d days old when it was parked", days), func(t *testing.T) {
+			t.Parallel()
+			e := saleAt(t, "one", time.Now().AddDate(0, 0, -days))
+			l := park(t, e)
+			l.mended = true
+			tables := bus.Schema.Partitions
+			drop := func() {
+				t.Helper()
+				dropped, err := postgres.DropPartitions(t.Context(), l.pool, tables, time.Now().AddDate(0, 0, 20))
+				if err != nil || len(dropped) == 0 {
+					t.Fatalf("dropped %v, %v", dropped, err)
+				}
+			}
+			drop()
+			if err := l.retry(e.ID); err != nil {
+				t.Fatal(err)
+			}
+			l.awaitHandled(e)
+			if parked := l.parked(); len(parked) != 0 || l.count("receipts") != 1 {
+				t.Errorf("%d receipts, parked: %+v", l.count("receipts"), parked)
+			}
+			drop() // the day that was made for it goes as the others do
+			if n := l.count("receipts"); n != 0 {
+				t.Errorf("%d receipts are left", n)
+			}
+		})
+	}
 }
 
 func TestARetryThatFailsKeepsTheEventParked(t *testing.T) {

@@ -96,6 +96,12 @@ func attachDay(ctx context.Context, pool *pgxpool.Pool, table string, day time.T
 	return nil
 }
 
+// EnsureDay makes the partition of the day of at, however long ago that was. It is dropped
+// again as any other day that is older than its table keeps.
+func EnsureDay(ctx context.Context, pool *pgxpool.Pool, table string, at time.Time) error {
+	return attachDay(ctx, pool, table, at.UTC().Truncate(24*time.Hour))
+}
+
 // DropPartitions drops the days that are older at that moment than their tables keep, of
 // each table the oldest first and none after one that is held back: what is left of a table has no
 // holes. It returns the names of what it dropped.

@@ -24,12 +24,13 @@ const (
 	stateSkipped   = "skipped" // it was not sent, for one of the reasons below
 )
 
-// Why an endpoint is not sent an event.
+// Why an endpoint is not sent an event, or not again.
 const (
 	reasonEvent    = "event"    // it did not choose it, so that there is no delivery
 	reasonFilter   = "filter"   // its filter keeps it away
 	reasonDisabled = "disabled" // it is disabled
 	reasonDeleted  = "deleted"  // it was deleted before the event was sent
+	reasonOutdated = "outdated" // it had not taken it in before its event was too old
 )
 
 // claimed is one delivery that this worker, and no other, may send.

@@ -113,6 +113,7 @@ where tenant_id = $1 and endpoint_id = $2 and deleted_at is null`
 // querier is the pool, or a transaction on one of its connections.
 type querier interface {
 	Query(ctx context.Context, query string, args ...any) (pgx.Rows, error)
+	QueryRow(ctx context.Context, query string, args ...any) pgx.Row
 }
 
 // endpointIn returns the tenant's endpoint of that id. One that was deleted, or is

@@ -202,6 +202,7 @@ func TestWhatAClaimAndASweepReadDoesNotGrowWithTheBacklog(t *testing.T) {
 			"claim again": k.blocksOf(claimAgainStatement, tenants, endpoints, slots, uuid.New()),
 			"waiting":     k.blocksOf(waitingQuery),
 			"due":         k.blocksOf(dueQuery),
+			"outdated":    k.blocksOf(endOutdatedStatement, longAgo, firstDeliveryID(longAgo), time.Hour, skipAtOnce),
 			"expire":      k.blocksOf(expireStatement, time.Hour, expireAtOnce),
 		}
 	}

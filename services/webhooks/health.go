@@ -1,11 +1,10 @@
 package webhooks
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"net/http"
-	"slices"
 	"sync"
 	"time"
 
@@ -25,8 +24,8 @@ const (
 )
 
 // health gathers how the endpoints' receivers do, to be written to the endpoints once in
-// a while. What is lost of it with the process will be seen again. It is safe for
-// concurrent use.
+// a while; what could not be written waits for the next time. What is lost of it with the
+// process will be seen again. It is safe for concurrent use.
 type health struct {
 	pool *pgxpool.Pool
 	log  *zap.Logger
@@ -40,6 +39,16 @@ type news struct {
 	succeeded bool       // at least once
 	failing   *time.Time // the first failure since the last success; nil without one
 	gone      bool       // the receiver said so
+}
+
+// after is what has been seen in all if it was seen after earlier.
+func (n news) after(earlier news) news {
+	if n.succeeded {
+		return n
+	}
+	n.succeeded, n.gone = earlier.succeeded, n.gone || earlier.gone
+	n.failing = cmp.Or(earlier.failing, n.failing)
+	return n
 }
 
 func newHealth(pool *pgxpool.Pool, log *zap.Logger) *health {
@@ -64,7 +73,8 @@ func (h *health) note(job claimed, o outcome) {
 	h.news[job.lane] = n
 }
 
-// An endpoint that does as it did before is not written. Only a failure that was just
+// An endpoint that does as it did before is not written, and replicas take those that are
+// in one order, so that none waits for another that waits for it. Only a failure that was just
 // seen disables: one that nothing was sent to stays as it is. Whoever enables it again
 // finds it with a clean slate.
 const healthStatement = `
@@ -77,14 +87,19 @@ with seen as (
 judged as (
 	select *, case when gone then $8 when fails and failing_since < $6::timestamptz - $7::interval
 		then $9 || to_char(failing_since at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') end as reason
-	from seen)
-update endpoints p set disabled_reason = judged.reason,
-	failing_since = case when judged.reason is null then judged.failing_since end
-from judged
-where p.tenant_id = judged.tenant_id and p.endpoint_id = judged.endpoint_id
-	and p.deleted_at is null and p.disabled_reason is null
-	and (p.failing_since is distinct from judged.failing_since or judged.reason is not null)
-returning p.tenant_id, p.endpoint_id, judged.reason`
+	from seen),
+changed as (
+	select p.tenant_id, p.endpoint_id, judged.failing_since, judged.reason
+	from judged join endpoints p on p.tenant_id = judged.tenant_id and p.endpoint_id = judged.endpoint_id
+	where p.deleted_at is null and p.disabled_reason is null
+		and (p.failing_since is distinct from judged.failing_since or judged.reason is not null)
+	order by p.tenant_id, p.endpoint_id
+	for no key update of p)
+update endpoints p set disabled_reason = changed.reason,
+	failing_since = case when changed.reason is null then changed.failing_since end
+from changed
+where p.tenant_id = changed.tenant_id and p.endpoint_id = changed.endpoint_id
+returning p.tenant_id, p.endpoint_id, changed.reason`
 
 // judged is an endpoint that was written to; with a reason it is disabled now.
 type judged struct {
@@ -107,8 +122,7 @@ func (h *health) save(ctx context.Context, now time.Time) error {
 		succeeded, gone    []bool
 		failing            []*time.Time
 	)
-	for _, l := range slices.SortedFunc(maps.Keys(gathered), lane.compare) { // one lock order for all replicas
-		n := gathered[l]
+	for l, n := range gathered {
 		tenants, endpoints = append(tenants, l.tenant), append(endpoints, l.endpoint)
 		succeeded, failing, gone = append(succeeded, n.succeeded), append(failing, n.failing), append(gone, n.gone)
 	}
@@ -116,6 +130,7 @@ func (h *health) save(ctx context.Context, now time.Time) error {
 		return j, row.Scan(&j.tenant, &j.endpoint, &j.reason)
 	}, healthStatement, tenants, endpoints, succeeded, failing, gone, now, failsFor, reasonGone, reasonFailing)
 	if err != nil {
+		h.takeBack(gathered)
 		return fmt.Errorf("save the health of endpoints: %w", err)
 	}
 	for _, j := range written {
@@ -125,4 +140,13 @@ func (h *health) save(ctx context.Context, now time.Time) error {
 		}
 	}
 	return nil
+}
+
+// takeBack adds what could not be written to what has been seen since.
+func (h *health) takeBack(gathered map[lane]news) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for l, earlier := range gathered {
+		h.news[l] = h.news[l].after(earlier)
+	}
 }

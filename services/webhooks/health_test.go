@@ -151,3 +151,87 @@ func TestNothingIsSkippedOfAnEndpointThatHasBeenEnabledMeanwhile(t *testing.T) {
 		t.Errorf("%d wait and %d are skipped, want 3 and none", waiting, lost)
 	}
 }
+
+func TestWhatCouldNotBeWrittenOfAnEndpointIsWrittenTheNextTime(t *testing.T) {
+	t.Parallel()
+	gone, failed, delivered := outcome{StatusCode: http.StatusGone, At: time.Now()}, outcome{StatusCode: http.StatusInternalServerError, At: time.Now()}, outcome{Delivered: true}
+	for name, row := range map[string]struct {
+		before, after     []outcome // the statement that fails
+		disabled, failing bool
+	}{
+		"its receiver is gone":                        {before: []outcome{gone}, disabled: true},
+		"and fails since":                             {before: []outcome{gone}, after: []outcome{failed}, disabled: true},
+		"and is back since":                           {before: []outcome{gone}, after: []outcome{delivered}},
+		"it succeeded after long":                     {before: []outcome{delivered}},
+		"it succeeded after long and fails since":     {before: []outcome{delivered}, after: []outcome{failed}, failing: true},
+		"it has failed for long, and nothing is new":  {before: []outcome{failed}, disabled: true},
+		"it has failed for long, and succeeded since": {before: []outcome{failed}, after: []outcome{delivered}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			k := newStack(t)
+			who := k.member(uuid.New())
+			s := k.service(lenient)
+			k.register(s, who, "https://example.com/", "*")
+			k.exec("update endpoints set failing_since = now() - interval '9 days'")
+			h, job := s.dispatcher.health, claimed{lane: laneOf(t, k), allowed: 2}
+			note := func(outcomes []outcome) {
+				for _, o := range outcomes {
+					h.note(job, o)
+				}
+			}
+			note(row.before)
+			k.exec("alter table endpoints rename to hidden")
+			if err := h.save(t.Context(), time.Now()); err == nil {
+				t.Fatal("it is written to a table that is not there")
+			}
+			k.exec("alter table hidden rename to endpoints")
+			note(row.after)
+			if err := h.save(t.Context(), time.Now()); err != nil {
+				t.Fatal(err)
+			}
+			if n := k.count("select count(*) from endpoints where disabled_reason is not null"); (n == 1) != row.disabled {
+				t.Errorf("it is disabled: %d", n)
+			}
+			if n := k.count("select count(*) from endpoints where failing_since is not null"); (n == 1) != row.failing {
+				t.Errorf("it is written to be failing: %d", n)
+			}
+		})
+	}
+}
+
+// Two replicas that write to the same endpoints, each in an order of its own, would wait
+// for one another.
+func TestTheHealthOfEndpointsIsWrittenInOneOrder(t *testing.T) {
+	t.Parallel()
+	k := newStack(t)
+	who := k.member(uuid.New())
+	s := k.service(lenient)
+	for range 30 {
+		l := lane{who.tenant, uuid.MustParse(k.register(s, who, "https://example.com/", "*").EndpointID)}
+		s.dispatcher.health.note(claimed{lane: l}, outcome{StatusCode: http.StatusInternalServerError, At: time.Now()})
+	}
+	first, err := k.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = first.Rollback(context.Background()) }) // the pool waits for it
+	if _, err := first.Exec(t.Context(), "select from endpoints order by tenant_id, endpoint_id limit 1 for update"); err != nil {
+		t.Fatal(err)
+	}
+	saved := make(chan error, 1)
+	go func() { saved <- s.dispatcher.health.save(t.Context(), time.Now()) }()
+	testkit.Eventually(t, soon, "it waits for the first endpoint", func() bool { return k.blocked("judged") == 1 })
+	if n := k.count("select count(*) from (select from endpoints for update skip locked) free"); n != 29 {
+		t.Errorf("while it waits for the first of 30 endpoints, %d are free, want all others", n)
+	}
+	if err := first.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-saved; err != nil {
+		t.Fatal(err)
+	}
+	if n := k.count("select count(*) from endpoints where failing_since is not null"); n != 30 {
+		t.Errorf("%d are written to be failing, want all", n)
+	}
+}

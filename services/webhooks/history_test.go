@@ -206,8 +206,9 @@ func TestAPageOfTheHistoryIsReadAlongAnIndex(t *testing.T) {
 		}
 	}
 	part := replayPart{tenant: tenant, endpoint: endpoint, from: *moment(25), to: *moment(0), statuses: undeliveredStates}
-	limit := 25
-	if n := k.touched(lookUpStatement, replayStatement, part.arguments(longAgo, &limit)); n > 2*bound {
+	arguments := part.arguments(longAgo, 25)
+	arguments["room"] = 25
+	if n := k.touched(lookUpStatement, replayStatement, arguments); n > 2*bound {
 		t.Errorf("a part of a replay: %d blocks are read", n)
 	}
 }

@@ -1,8 +1,6 @@
 package webhooks
 
 import (
-	"bytes"
-	"cmp"
 	"slices"
 	"sync"
 	"time"
@@ -31,10 +29,6 @@ func share(concurrency int) (first, again bounds) {
 
 // lane is the way to one endpoint.
 type lane struct{ tenant, endpoint uuid.UUID }
-
-func (l lane) compare(other lane) int {
-	return cmp.Or(bytes.Compare(l.tenant[:], other.tenant[:]), bytes.Compare(l.endpoint[:], other.endpoint[:]))
-}
 
 // lanes hands out the slots in which deliveries are sent, so that a receiver that
 // hangs delays only itself. It is safe for concurrent use.

@@ -100,24 +100,29 @@ func (s *Service) createReplay(call *web.Call) (web.Answer, error) {
 	return web.Answer{Status: http.StatusAccepted, Body: made}, nil
 }
 
-// The deliveries of a replay, in the order of their ids. Each status but delivered is
-// looked up in the index of what was not delivered.
+// What a replay goes through, in the order of its ids: the next @look deliveries of its
+// window whatever is wanted of them, so that however few that is no statement has to go
+// through all the others. Each status but delivered is looked up in the index of what was
+// not delivered; where delivered is asked for too, all are gone through.
 const (
 	ofReplay = `
-	select d.delivery_id, d.created_at from unnest(@statuses::text[]) as wanted (state) cross join lateral (
-		(select delivery_id, created_at from deliveries
-		where wanted.state <> 'delivered' and state <> 'delivered' and state = wanted.state` + inReplay + `)
+	select delivery_id, created_at,
+		state = any(@statuses::text[]) and (@events::text[] is null or name = any(@events)) and (@filtered or reason is distinct from '` + reasonFilter + `') as wanted
+	from (
+		select d.* from unnest(@statuses::text[]) as asked (state) cross join lateral (
+			select * from deliveries
+			where 'delivered' <> all(@statuses::text[]) and state <> 'delivered' and state = asked.state` + inReplay + `) d
 		union all
-		(select delivery_id, created_at from deliveries
-		where wanted.state = 'delivered' and state = 'delivered'` + inReplay + `)) d`
+		(select * from deliveries
+		where 'delivered' = any(@statuses::text[])` + inReplay + `)) d
+	order by delivery_id limit @look`
 
 	inReplay = `
 			and tenant_id = @tenant_id and endpoint_id = @endpoint_id
-			and delivery_id > @reached and created_at >= @from_time and created_at < @to_time
-			and (@events::text[] is null or name = any(@events)) and (@filtered or reason is distinct from '` + reasonFilter + `')
-		order by delivery_id limit @limit`
+			and delivery_id > @reached and delivery_id < @before and created_at >= @from_time and created_at < @to_time
+		order by delivery_id limit @look`
 
-	countReplayQuery = `select count(*) from (` + ofReplay + ` limit @limit) found`
+	countReplayQuery = `select count(*) filter (where wanted), count(*) from (` + ofReplay + `) looked`
 
 	// For as long as a count may take.
 	countBrieflyStatement = `select set_config('statement_timeout', $1, true)`
@@ -133,7 +138,7 @@ values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
 returning ` + replayColumns
 )
 
-// A replay of more deliveries than these, or of fewer that are harder to find, begins
+// A replay that has more deliveries than these to go through, or takes longer to, begins
 // uncounted: the number is only for whoever looks on.
 const (
 	replayCounted     = 100_000
@@ -145,6 +150,7 @@ const (
 // countReplay counts the deliveries of a part; nil where they are too many. It holds nothing
 // that anybody waits for.
 func (s *Service) countReplay(ctx context.Context, part replayPart) (total *int64, err error) {
+	var looked int
 	err = postgres.Transact(ctx, s.deps.Pool, func(tx *postgres.Tx) error {
 		if _, err := tx.Exec(ctx, lookUpStatement); err != nil {
 			return err
@@ -152,8 +158,8 @@ func (s *Service) countReplay(ctx context.Context, part replayPart) (total *int6
 		if _, err := tx.Exec(ctx, countBrieflyStatement, strconv.FormatInt(replayCountWithin.Milliseconds(), 10)); err != nil {
 			return err
 		}
-		limit := replayCounted + 1
-		return tx.QueryRow(ctx, countReplayQuery, pgx.QueryExecModeCacheDescribe, part.arguments(s.oldestKept(), &limit)).Scan(&total)
+		arguments := part.arguments(s.oldestKept(), replayCounted+1)
+		return tx.QueryRow(ctx, countReplayQuery, pgx.QueryExecModeCacheDescribe, arguments).Scan(&total, &looked)
 	})
 	var refused *pgconn.PgError
 	switch {
@@ -161,7 +167,7 @@ func (s *Service) countReplay(ctx context.Context, part replayPart) (total *int6
 		return nil, nil
 	case err != nil:
 		return nil, fmt.Errorf("count deliveries: %w", err)
-	case *total > replayCounted:
+	case looked > replayCounted:
 		return nil, nil
 	}
 	return total, nil
@@ -178,35 +184,25 @@ func (s *Service) addReplay(ctx context.Context, tenant, endpointID uuid.UUID, w
 	}
 	part := replayPart{tenant: tenant, endpoint: endpointID, from: wanted.From.Time, to: wanted.To.Time,
 		statuses: wanted.Statuses, filtered: wanted.filtered, events: wanted.Events, reached: firstDeliveryID(wanted.From.Time)}
+	// What is refused anyhow is not counted first.
+	if err := s.replayable(ctx, s.deps.Pool, part); err != nil {
+		return made, fmt.Errorf("make replay of endpoint %s: %w", endpointID, err)
+	}
 	total, err := s.countReplay(ctx, part)
 	if err != nil {
 		return made, fmt.Errorf("make replay of endpoint %s: %w", endpointID, err)
 	}
 	err = postgres.Transact(ctx, s.deps.Pool, func(tx *postgres.Tx) error {
 		lockTenants(tx, tenant)
-		found, err := endpointIn(ctx, tx, tenant, endpointID)
-		if err != nil {
+		if err := s.replayable(ctx, tx, part); err != nil {
 			return err
 		}
-		if found.Status != statusEnabled {
-			return fault.New(fault.Rule, "rule_violated", "this endpoint is disabled; enable it first")
-		}
 		now := event.Instant(s.deps.Now())
-		if !part.from.Before(now) {
-			return fault.InvalidBody(fault.Detail{Path: "/from", Code: "too_large", Message: "must be in the past"})
-		}
 		if now.Before(part.to) {
 			part.to = now
 		}
 		if _, err := tx.Exec(ctx, forgetReplaysStatement, tenant, s.oldestKept()); err != nil {
 			return fmt.Errorf("forget old replays: %w", err)
-		}
-		var running int
-		if err := tx.QueryRow(ctx, runningReplaysQuery, tenant).Scan(&running); err != nil {
-			return fmt.Errorf("count replays: %w", err)
-		}
-		if running >= maxReplays {
-			return fault.Newf(fault.Rule, "rule_violated", "a tenant may have %d replays running at a time; wait until one has ended", maxReplays)
 		}
 		rows, err := tx.Query(ctx, addReplayStatement, tenant, id, endpointID, part.from, part.to, part.statuses,
 			part.filtered, part.events, part.reached, total, now)
@@ -220,6 +216,28 @@ func (s *Service) addReplay(ctx context.Context, tenant, endpointID uuid.UUID, w
 		return made, fmt.Errorf("make replay of endpoint %s: %w", endpointID, err)
 	}
 	return made, nil
+}
+
+// replayable tells why the part cannot be replayed now, if so.
+func (s *Service) replayable(ctx context.Context, db querier, part replayPart) error {
+	found, err := endpointIn(ctx, db, part.tenant, part.endpoint)
+	if err != nil {
+		return err
+	}
+	if found.Status != statusEnabled {
+		return fault.New(fault.Rule, "rule_violated", "this endpoint is disabled; enable it first")
+	}
+	if !part.from.Before(event.Instant(s.deps.Now())) {
+		return fault.InvalidBody(fault.Detail{Path: "/from", Code: "too_large", Message: "must be in the past"})
+	}
+	var running int
+	if err := db.QueryRow(ctx, runningReplaysQuery, part.tenant).Scan(&running); err != nil {
+		return fmt.Errorf("count replays: %w", postgres.Explain(err))
+	}
+	if running >= maxReplays {
+		return fault.Newf(fault.Rule, "rule_violated", "a tenant may have %d replays running at a time; wait until one has ended", maxReplays)
+	}
+	return nil
 }
 
 const getReplayQuery = `

@@ -1,7 +1,6 @@
 package webhooks
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -22,6 +21,9 @@ const (
 	// They are older than what happens meanwhile and so go before it: this is how many new
 	// deliveries of the same endpoint wait for at most.
 	replayAhead = 200
+	// replayLook is how many deliveries a replay goes through at once for each that it has
+	// room to queue. Where hardly any of them is wanted it still gets on, and takes no longer.
+	replayLook  = 25
 	replaysOnce = 100 // replays that one look takes up
 )
 
@@ -101,15 +103,16 @@ type replayPart struct {
 	waiting          int  // what waits for its first attempt at the endpoint, at most replayAhead
 }
 
-// arguments are those of a query of at most so many of its deliveries, or of all.
-func (p replayPart) arguments(kept time.Time, limit *int) pgx.NamedArgs {
+// arguments are those of a query that goes through its next deliveries, so many at most.
+func (p replayPart) arguments(kept time.Time, look int) pgx.NamedArgs {
 	from := p.from
 	if from.Before(kept) {
 		from = kept
 	}
 	return pgx.NamedArgs{
 		"tenant_id": p.tenant, "endpoint_id": p.endpoint, "from_time": from, "to_time": p.to,
-		"statuses": p.statuses, "filtered": p.filtered, "events": p.events, "reached": p.reached, "limit": limit,
+		"statuses": p.statuses, "filtered": p.filtered, "events": p.events, "reached": p.reached, "look": look,
+		"before": firstDeliveryID(p.to.Add(time.Millisecond)), // ids know no finer time
 	}
 }
 
@@ -125,8 +128,9 @@ for update of r skip locked`
 	// What is taken from the history meanwhile, by whoever resends it, is passed over, and
 	// so is what turns out to have ended in another status.
 	replayStatement = `
-with picked as (` + ofReplay + `
-	order by delivery_id limit @limit),
+with looked as materialized (` + ofReplay + `),
+picked as (
+	select delivery_id, created_at from looked where wanted order by delivery_id limit @room),
 again as (
 	delete from deliveries d using picked
 	where d.tenant_id = @tenant_id and d.delivery_id = picked.delivery_id and d.created_at = picked.created_at
@@ -135,10 +139,12 @@ again as (
 queued as (
 	insert into pending (tenant_id, endpoint_id, delivery_id, created_at, event_id, name)
 	select * from again
-	returning delivery_id)
-select picked.delivery_id, picked.created_at, queued.delivery_id is not null
-from picked left join queued using (delivery_id)
-order by picked.delivery_id`
+	returning created_at)
+select
+	coalesce((select delivery_id from picked order by delivery_id offset @room - 1),
+		(select delivery_id from looked order by delivery_id desc limit 1), @reached),
+	(select count(*) from picked) < @room and (select count(*) from looked) < @look,
+	(select count(*) from queued), (select min(created_at) from queued)`
 
 	advanceStatement = `
 update replays set reached = $3, done = done + $4, state = $5, ended_at = case when $5 <> 'running' then $6::timestamptz end
@@ -146,7 +152,7 @@ where tenant_id = $1 and replay_id = $2`
 )
 
 // advance queues the next deliveries of a replay, as many as there is room for, unless
-// another worker is just doing that. Where fewer are left it is done.
+// another worker is just doing that. Where none are left it is done.
 func (r *replayer) advance(ctx context.Context, tx *postgres.Tx, tenant, id uuid.UUID) error {
 	part := replayPart{tenant: tenant}
 	err := tx.QueryRow(ctx, takeReplayQuery, tenant, id, replayAhead).Scan(&part.endpoint, &part.from, &part.to,
@@ -163,40 +169,30 @@ func (r *replayer) advance(ctx context.Context, tx *postgres.Tx, tenant, id uuid
 		return nil
 	}
 	room := replayAhead - part.waiting
-	looked, queued, oldest, err := r.queue(ctx, tx, &part, room)
+	through, queued, oldest, err := r.queue(ctx, tx, &part, room)
 	if err != nil {
 		return err
 	}
 	state := replayRunning
-	if looked < room {
+	if through {
 		state = replayDone
 	}
-	if queued > 0 {
+	if oldest != nil {
 		tx.AfterCommit(func() { r.lanes.wake(map[lane]time.Time{{tenant, part.endpoint}: oldest.Truncate(time.Millisecond)}) })
 	}
 	_, err = tx.Exec(ctx, advanceStatement, tenant, id, part.reached, queued, state, r.deps.Now())
 	return err
 }
 
-// queue makes the next deliveries of the part pending, at most room of them. It returns
-// how many it looked at, how many of those it queued, and when the oldest event was.
-func (r *replayer) queue(ctx context.Context, tx *postgres.Tx, part *replayPart, room int) (looked, queued int, oldest time.Time, err error) {
+// queue makes the next deliveries of the part pending, at most room of them, and moves the
+// part on. It tells whether the part is through, how many were queued, and when the oldest
+// of their events was; nil where there is none.
+func (r *replayer) queue(ctx context.Context, tx *postgres.Tx, part *replayPart, room int) (through bool, queued int, oldest *time.Time, err error) {
 	if _, err := tx.Exec(ctx, lookUpStatement); err != nil {
-		return 0, 0, oldest, err
+		return false, 0, nil, err
 	}
-	rows, err := tx.Query(ctx, replayStatement, pgx.QueryExecModeCacheDescribe, part.arguments(r.kept(), &room))
-	if err != nil {
-		return 0, 0, oldest, err
-	}
-	var at time.Time
-	var isQueued bool
-	_, err = pgx.ForEachRow(rows, []any{&part.reached, &at, &isQueued}, func() error {
-		looked++
-		if isQueued {
-			queued++
-			oldest = cmp.Or(oldest, at)
-		}
-		return nil
-	})
-	return looked, queued, oldest, err
+	arguments := part.arguments(r.kept(), replayLook*room)
+	arguments["room"] = room
+	err = tx.QueryRow(ctx, replayStatement, pgx.QueryExecModeCacheDescribe, arguments).Scan(&part.reached, &through, &queued, &oldest)
+	return through, queued, oldest, err
 }

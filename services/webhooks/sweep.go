@@ -20,11 +20,13 @@ const (
 )
 
 // sweeper sees to what nobody was woken for: deliveries that were made before this
-// process, that are due again, of endpoints that are gone, and of workers that died.
+// process, that are due again, of endpoints that are gone, of events that are too old, and of
+// workers that died.
 type sweeper struct {
 	deps       service.Deps
 	dispatcher *dispatcher
 	lease      time.Duration
+	kept       func() time.Time // the oldest time of which everything is surely kept
 }
 
 // run sweeps at once and then every second until ctx ends.
@@ -67,7 +69,10 @@ func (s *sweeper) sweep(ctx context.Context) error {
 			return err
 		}
 	}
-	return s.dispatcher.health.save(ctx, s.deps.Now())
+	if err := s.dispatcher.health.save(ctx, s.deps.Now()); err != nil {
+		return err
+	}
+	return s.endOutdated(ctx)
 }
 
 // Walks from lane to lane along the index, so that its cost grows with the lanes in which

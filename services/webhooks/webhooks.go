@@ -47,7 +47,7 @@ var Migrations = Schemas(defaultKeepDays)
 
 // Schemas are all tables of the service's database, where what grows without end is kept
 // for so many days; 0 stands for the default. A day of which something is still to be sent is kept until that has
-// an outcome, and so are those after it. The totals go before the events that they count:
+// an outcome, and so are those after it; what cannot be sent is given up before that. The totals go before the events that they count:
 // so no event is gone that they still speak of.
 func Schemas(keepDays int) []postgres.Schema {
 	keepDays = cmp.Or(keepDays, defaultKeepDays)
@@ -138,7 +138,7 @@ func New(ctx context.Context, config Config, deps service.Deps) (*Service, error
 	}
 	sender := newSender(policy, config.Timeout, net.DefaultResolver.LookupNetIP)
 	s.dispatcher = newDispatcher(deps, sealer, sender, config.Concurrency, config.Lease)
-	s.sweeper = &sweeper{deps: deps, dispatcher: s.dispatcher, lease: config.Lease}
+	s.sweeper = &sweeper{deps: deps, dispatcher: s.dispatcher, lease: config.Lease, kept: s.oldestKept}
 	s.watch = newWatch(deps.Pool, deps.Log)
 	s.replayer = &replayer{deps: deps, lanes: s.dispatcher.lanes, kept: s.oldestKept}
 	api, err := web.API{
