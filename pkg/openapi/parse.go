@@ -200,7 +200,7 @@ func (p *parser) end() error {
 // issue records what is wrong with the string, name or value that was read last, as long
 // as an answer could list it.
 func (p *parser) issue(code, message string) {
-	if n := len(p.issues); n > fault.MaxDetails || n > 1 && p.paths > fault.MaxPaths {
+	if len(p.issues) > 1 && p.paths > fault.MaxPaths {
 		return
 	}
 	at := string(p.dec.StackPointer())
