@@ -99,22 +99,41 @@ func KindOf(err error) Kind {
 	return Unknown
 }
 
-// maxDetails bounds how many issues one answer lists, so that refusing a body never
-// takes more bytes than sending it.
-const maxDetails = 100
+// MaxDetails is how many issues one answer lists. Whoever looks for issues may stop
+// after one more.
+const MaxDetails = 100
+
+// MaxPaths is how many bytes the paths of an answer have, unless there is but one path: a
+// name that was sent once can be part of many paths. So an answer takes some kilobytes
+// more than the body that it refuses, at most. What would exceed it need not be found.
+const MaxPaths = 8 << 10
 
 // InvalidBody is the answer to a body that breaks its schema, with every issue at
 // once, or the first hundred where there are more.
 func InvalidBody(details ...Detail) *Error {
 	message := "1 field is not valid"
-	switch n := len(details); {
-	case n > maxDetails:
-		message = fmt.Sprintf("%d fields are not valid; the first %d are listed", n, maxDetails)
-		details = details[:maxDetails]
-	case n != 1:
+	if n := len(details); n != 1 {
 		message = fmt.Sprintf("%d fields are not valid", n)
 	}
-	return &Error{Kind: Invalid, Code: "invalid_body", Message: message, Details: details}
+	e := &Error{Kind: Invalid, Code: "invalid_body", Message: message, Details: details}
+	return e.First(MaxDetails)
+}
+
+// First is the same fault with that many of its details, or fewer where their paths are
+// long; the fault itself if it has no more.
+func (e *Error) First(most int) *Error {
+	n, paths := 0, 0
+	for n < min(most, len(e.Details)) && (n == 0 || paths+len(e.Details[n].Path) <= MaxPaths) {
+		paths += len(e.Details[n].Path)
+		n++
+	}
+	if n == len(e.Details) {
+		return e
+	}
+	c := *e
+	c.Details = e.Details[:n]
+	c.Message = fmt.Sprintf("more than %d fields are not valid; the first are listed", n)
+	return &c
 }
 
 // InvalidParameter is the answer to a query or path parameter that cannot be used.

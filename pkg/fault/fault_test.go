@@ -36,10 +36,23 @@ func TestBecauseLeavesTheOriginalAlone(t *testing.T) {
 
 func TestAnAnswerListsAtMostAHundredIssues(t *testing.T) {
 	f := InvalidBody(make([]Detail, 101)...)
-	if len(f.Details) != 100 || !strings.HasPrefix(f.Message, "101 ") {
+	if len(f.Details) != 100 || !strings.HasPrefix(f.Message, "more than 100 ") {
+		t.Errorf("%d details, %q", len(f.Details), f.Message)
+	}
+	if f := InvalidBody(make([]Detail, 100)...); len(f.Details) != 100 || f.Message != "100 fields are not valid" {
 		t.Errorf("%d details, %q", len(f.Details), f.Message)
 	}
 	if f := InvalidBody(Detail{}); f.Message != "1 field is not valid" {
 		t.Errorf("%q", f.Message)
+	}
+}
+
+func TestPathsThatShareALongNameDoNotMakeALongAnswer(t *testing.T) {
+	long := Detail{Path: "/" + strings.Repeat("x", 60<<10)}
+	if f := InvalidBody(long, long); len(f.Details) != 1 || !strings.HasPrefix(f.Message, "more than 1 ") {
+		t.Errorf("%d details, %q", len(f.Details), f.Message)
+	}
+	if f := InvalidBody(long); len(f.Details) != 1 || f.Message != "1 field is not valid" {
+		t.Errorf("%d details, %q", len(f.Details), f.Message)
 	}
 }

@@ -98,10 +98,11 @@ func (a *acceptor) addInner(s *jsonschema.Schema, path []*jsonschema.Schema) boo
 		}
 		a.all = append(a.all, part)
 	}
-	if s.Items2020 != nil {
-		if a.items = newAcceptor(s.Items2020, path...); a.items == nil {
+	if rule := listRuleOf(s); rule != nil {
+		if a.items = newAcceptor(rule.items, path...); a.items == nil || rule.unique {
 			return false
 		}
+		a.maxItems = rule.most
 	}
 	a.members = make(map[string]*acceptor, len(s.Properties))
 	for name, inner := range s.Properties {

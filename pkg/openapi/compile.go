@@ -66,6 +66,7 @@ func harden(s *jsonschema.Schema, done map[*jsonschema.Schema]bool) {
 	for _, inner := range subschemas(s) {
 		harden(inner, done)
 	}
+	takeListRule(s)
 }
 
 // subschemas returns what s refers to or contains, by the keywords that a document may use.

@@ -74,7 +74,8 @@ func validateTime(s string) error {
 
 var (
 	errNotEmail = errors.New("not an e-mail address")
-	hostName    = regexp.MustCompile(`^(?i:[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)(?i:\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*$`)
+	// Both cases are written out: without regard to case, letters beyond ASCII would fit too.
+	hostName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?(\.[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?)*$`)
 )
 
 // validateEmail takes one bare address of a host that is given by name.

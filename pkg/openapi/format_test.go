@@ -12,6 +12,7 @@ func TestAnEmailIsOneBareAddress(t *testing.T) {
 		"": false, "a": false, "@b.co": false, "a@": false, "a@b@c.co": false, "a b@c.co": false, "a..b@c.co": false, ".a@b.co": false,
 		"<a@b.co>": false, "A <a@b.co>": false, " a@b.co": false, "a@b.co ": false, "a@b.co\n": false, "\"a\nb\"@c": false, "a@b.co,c@d": false,
 		"a@-b.co": false, "a@b-.co": false, "a@b..co": false, "a@b.co.": false, "a@b_c.co": false, "a@[::1]": false, "a@b,co": false,
+		"a@\u212aode.co": false, "a@\u017fa.co": false,
 	} {
 		raw, err := json.Marshal(map[string]string{"email": address})
 		if err != nil {

@@ -54,6 +54,9 @@ func leaves(e *jsonschema.ValidationError) []fault.Detail {
 	case *kind.DependentRequired:
 		return missing(at, k.Missing)
 	case *kind.AdditionalProperties:
+		if len(k.Properties) > fault.MaxDetails {
+			return one(at, "unknown_member", fmt.Sprintf("has more than %d members that are not known", fault.MaxDetails))
+		}
 		var details []fault.Detail
 		for _, name := range k.Properties {
 			details = append(details, fault.Detail{Path: pointer(at, name), Code: "unknown_member", Message: "is not a known member"})

@@ -2,6 +2,7 @@ package openapi
 
 import (
 	"bytes"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -20,8 +21,8 @@ type List struct {
 	element *Body
 }
 
-// maxAround is how many bytes another member of such a body may have, so that not even a
-// body that lists nothing costs more to read than an ordinary one.
+// maxAround is how many bytes the other members of such a body may have together, so that
+// not even a body that lists nothing costs more to read than an ordinary one.
 const maxAround = 64 << 10
 
 // List returns the body as a list of what is in that member, or nil if the schema of the
@@ -32,14 +33,15 @@ func (b *Body) List(member string) *List {
 		return nil
 	}
 	list := target(outer.Properties[member])
-	if list.Items2020 == nil || list.MaxItems == nil {
+	rule := listRuleOf(list)
+	if rule == nil || rule.most == nil {
 		return nil
 	}
 	anything, around := *list, *outer
-	anything.Items2020 = nil
+	anything.Extensions = nil // what the elements must be is asked of each
 	around.Properties = maps.Clone(outer.Properties)
 	around.Properties[member] = &anything
-	return &List{member: member, most: *list.MaxItems, around: newBody(&around, true), element: newBody(list.Items2020, true)}
+	return &List{member: member, most: *rule.most, around: newBody(&around, true), element: newBody(rule.items, true)}
 }
 
 // target is what s stands for where it only refers to another schema.
@@ -74,6 +76,7 @@ func (l *List) Decode(element []byte, into any) error { return l.element.Decode(
 // is wrong around the elements stays for whoever reads strictly.
 func (l *List) split(raw []byte) (elements [][]byte, around []byte, broken *fault.Error) {
 	around = slices.Clone(raw)
+	others := 0 // bytes
 	dec := jsontext.NewDecoder(bytes.NewBuffer(raw), allowDuplicates, jsontext.AllowInvalidUTF8(true))
 	if first, err := dec.ReadToken(); err != nil {
 		return nil, nil, syntaxFault(raw, err)
@@ -94,7 +97,9 @@ func (l *List) split(raw []byte) (elements [][]byte, around []byte, broken *faul
 					return nil, nil, syntaxFault(raw, err)
 				}
 				if len(elements) == l.most {
-					return nil, nil, tooLong(l.member, "item", l.most)
+					return nil, nil, fault.InvalidBody(fault.Detail{
+						Path: pointer("", l.member), Code: "too_long", Message: "at most " + count(l.most, "item"),
+					})
 				}
 				end := int(dec.InputOffset())
 				elements = append(elements, raw[end-len(value):end:end])
@@ -107,11 +112,16 @@ func (l *List) split(raw []byte) (elements [][]byte, around []byte, broken *faul
 		if err != nil {
 			return nil, nil, syntaxFault(raw, err)
 		}
-		switch end := int(dec.InputOffset()); {
-		case name == l.member:
+		if name == l.member {
+			end := int(dec.InputOffset())
 			blank(around[end-len(value) : end])
-		case len(value) > maxAround:
-			return nil, nil, tooLong(name, "byte", maxAround)
+			continue
+		}
+		if others += len(name) + len(value); others > maxAround {
+			return nil, nil, fault.InvalidBody(fault.Detail{
+				Path: pointer("", name), Code: "too_long",
+				Message: fmt.Sprintf("all members but %s have at most %d bytes together", l.member, maxAround),
+			})
 		}
 	}
 	return elements, around, nil
@@ -135,8 +145,4 @@ func blank(value []byte) {
 	for i := copy(value, kept); i < len(value); i++ {
 		value[i] = ' '
 	}
-}
-
-func tooLong(member, noun string, most int) *fault.Error {
-	return fault.InvalidBody(fault.Detail{Path: pointer("", member), Code: "too_long", Message: "at most " + count(most, noun)})
 }

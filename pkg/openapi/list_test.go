@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -35,6 +36,8 @@ components:
         dry: {type: boolean}
         free: {type: array, items: {type: string}}
         any: {type: array, maxItems: 3}
+        few: {type: array, maxItems: 12, uniqueItems: true, items: {enum: [a, b]}}
+        many: {type: array, items: {enum: [a, b]}}
     Rows: {type: array, minItems: 1, maxItems: 3, items: {$ref: "#/components/schemas/Row"}}
     Row:
       type: object
@@ -126,6 +129,68 @@ func TestWhereTheTextBreaksIsToldAsItWasSent(t *testing.T) {
 	err := second(list.Elements([]byte(raw)))
 	if want := fmt.Sprintf("not valid UTF-8 at byte %d", strings.IndexByte(raw, 0xff)); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("%v, want %s", err, want)
+	}
+}
+
+// A body of about 64 KB is read that has no issue, and then others that are wrong in as
+// many places as possible.
+func TestRefusingABodyCostsAboutAsMuchAsReadingIt(t *testing.T) {
+	body, _ := rows(t)
+	list := func(name, item string, n int) string {
+		return `{"rows":[{"name":"a"}],"` + name + `":[` + strings.TrimSuffix(strings.Repeat(item+",", n), ",") + `]}`
+	}
+	members := func(format string) string {
+		var all []string
+		for i := range 5_000 {
+			all = append(all, fmt.Sprintf(format, i))
+		}
+		return `{"rows":[{"name":"a"}],` + strings.Join(all, ",") + `}`
+	}
+	cost := func(raw string) (bytes uint64, issues []string) {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		err := body.Decode([]byte(raw), new(map[string]any))
+		runtime.ReadMemStats(&after)
+		if err != nil {
+			issues = refusal(t, err)
+		}
+		return after.TotalAlloc - before.TotalAlloc, issues
+	}
+	good, issues := cost(list("free", `"a"`, 15_000))
+	if issues != nil {
+		t.Fatalf("%q", issues)
+	}
+	for name, c := range map[string]struct {
+		raw    string
+		issues int
+		first  string
+	}{
+		"a list that is too long":     {list("few", `"x"`, 15_000), 1, "/few too_long"},
+		"a list of wrong items":       {list("many", `"x"`, 15_000), 100, "/many/0 not_allowed"},
+		"members that nobody knows":   {members(`"%d":0`), 1, " unknown_member"},
+		"members that come twice":     {members(`"x":%d`), 2, "/x duplicate_member"},
+		"members with a U+0000":       {members(`"%d":"\u0000"`), 100, " unknown_member"},
+		"one name in many duplicates": {`{"` + strings.Repeat("x", 30_000) + `":{` + strings.Repeat(`"a":0,`, 5_000) + `"a":0}}`, 1, ""},
+	} {
+		spent, issues := cost(c.raw)
+		if spent > good {
+			t.Errorf("%s: %d bytes, and %d where nothing is wrong", name, spent, good)
+		}
+		if len(issues) != c.issues || c.first != "" && issues[0] != c.first {
+			t.Errorf("%s: %d issues, %.100q", name, len(issues), issues[0])
+		}
+	}
+}
+
+func TestMembersBesideAListHaveABoundTogether(t *testing.T) {
+	_, list := rows(t)
+	var raw strings.Builder
+	for i := range 330_000 {
+		fmt.Fprintf(&raw, `"%d":0,`, i)
+	}
+	issues := refusal(t, second(list.Elements([]byte(`{`+raw.String()+`"rows":[{}]}`))))
+	if len(issues) != 1 || !strings.HasSuffix(issues[0], " too_long") {
+		t.Errorf("%d issues, %.100q", len(issues), issues)
 	}
 }
 

@@ -32,6 +32,7 @@ type parser struct {
 	input  bytes.Buffer
 	text   string
 	issues []fault.Detail // with single members; the tree is complete all the same
+	paths  int            // bytes of the paths of the issues
 	nulls  bool           // the body is an object and a member of it is null
 }
 
@@ -64,7 +65,7 @@ func parse(raw []byte) (parsed, *fault.Error) {
 
 // release forgets the body, so that the pool keeps none alive.
 func (p *parser) release() {
-	p.input, p.text, p.issues, p.nulls = bytes.Buffer{}, "", nil, false
+	p.input, p.text, p.issues, p.paths, p.nulls = bytes.Buffer{}, "", nil, 0, false
 	p.dec.Reset(&p.input, allowDuplicates)
 	parsers.Put(p)
 }
@@ -196,9 +197,15 @@ func (p *parser) end() error {
 	}
 }
 
-// issue records what is wrong with the string, name or value that was read last.
+// issue records what is wrong with the string, name or value that was read last, as long
+// as an answer could list it.
 func (p *parser) issue(code, message string) {
-	p.issues = append(p.issues, fault.Detail{Path: string(p.dec.StackPointer()), Code: code, Message: message})
+	if len(p.issues) > 1 && p.paths > fault.MaxPaths {
+		return
+	}
+	at := string(p.dec.StackPointer())
+	p.paths += len(at)
+	p.issues = append(p.issues, fault.Detail{Path: at, Code: code, Message: message})
 }
 
 var (

@@ -3,9 +3,12 @@ package openapi
 import (
 	"encoding/json"
 	"math/big"
+	"strconv"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
+
+	"partilha.dev/pkg/fault"
 )
 
 // The library stops at a value whose format is wrong, before it looks at the length or
@@ -23,6 +26,63 @@ func takeFormatRule(s *jsonschema.Schema) {
 func (r formatRule) Validate(ctx *jsonschema.ValidatorContext, v any) {
 	if err := r.format.Validate(v); err != nil {
 		ctx.AddError(&kind.Format{Want: r.format.Name})
+	}
+}
+
+// A listRule holds what is asked of the items of an array. The library looks at each of
+// them, however many there are and however many are wrong, and what it notes of one costs
+// far more than sending it.
+type listRule struct {
+	most   *int // items; nil: any number
+	unique bool
+	items  *jsonschema.Schema
+}
+
+// takeListRule moves what s asks of items into a rule.
+func takeListRule(s *jsonschema.Schema) {
+	if s.Items2020 == nil {
+		return
+	}
+	s.Extensions = append(s.Extensions, &listRule{s.MaxItems, s.UniqueItems, s.Items2020})
+	s.MaxItems, s.UniqueItems, s.Items2020 = nil, false, nil
+}
+
+// listRuleOf returns the rule of a hardened schema, or nil if it asks nothing of items.
+func listRuleOf(s *jsonschema.Schema) *listRule {
+	for _, extension := range s.Extensions {
+		if rule, ok := extension.(*listRule); ok {
+			return rule
+		}
+	}
+	return nil
+}
+
+// Validate implements [jsonschema.SchemaExt]. Of a list that is too long it reports only
+// that, and of any other no more wrong items than an answer could list.
+func (r *listRule) Validate(ctx *jsonschema.ValidatorContext, v any) {
+	list, ok := v.([]any)
+	if !ok {
+		return
+	}
+	if r.most != nil && len(list) > *r.most {
+		ctx.AddError(&kind.MaxItems{Got: len(list), Want: *r.most})
+		return
+	}
+	if r.unique {
+		first, second, err := ctx.Duplicates(list)
+		ctx.AddErr(err)
+		if err == nil && first >= 0 {
+			ctx.AddError(&kind.UniqueItems{Duplicates: [2]int{first, second}})
+		}
+	}
+	wrong := 0
+	for i, item := range list {
+		if err := ctx.Validate(r.items, item, []string{strconv.Itoa(i)}); err != nil {
+			ctx.AddErr(err)
+			if wrong++; wrong > fault.MaxDetails {
+				return
+			}
+		}
 	}
 }
 

@@ -6,6 +6,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,8 @@ import (
 	"net/http"
 	"net/url"
 	"runtime/debug"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/go-chi/chi/v5"
@@ -83,6 +86,7 @@ type API struct {
 // it does not, is a mistake of ours, and an error.
 func (a API) Handler() (http.Handler, error) {
 	router := chi.NewRouter()
+	router.Use(a.fixedPaths)
 	for _, route := range a.Routes {
 		takesBody := route.Method == http.MethodPost || route.Method == http.MethodPatch
 		body := a.Document.Body(route.Method, route.Pattern)
@@ -113,15 +117,37 @@ func (a API) Handler() (http.Handler, error) {
 	return router, nil
 }
 
-// methodsAt returns what the address can be asked with. The router goes by the path
-// as it was written, where that differs from what it means.
-func methodsAt(router chi.Router, address *url.URL) (methods []string) {
-	path := address.RawPath
-	if path == "" {
-		path = address.Path
+// askable are the methods of routes, in the order in which an answer names them.
+var askable = []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete}
+
+// fixedPaths keeps a route without parameters from being taken for one with: a method that
+// only /things/{id} has is not possible at /things/batch.
+func (a API) fixedPaths(next http.Handler) http.Handler {
+	methods := map[string][]string{}
+	for _, method := range askable {
+		for _, route := range a.Routes {
+			if route.Method == method && !strings.Contains(route.Pattern, "{") {
+				methods[route.Pattern] = append(methods[route.Pattern], method)
+			}
+		}
 	}
-	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
-		if router.Match(chi.NewRouteContext(), method, path) {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if possible := methods[writtenPath(r.URL)]; possible != nil && !slices.Contains(possible, r.Method) {
+			refuseMethod(w, r, possible)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// writtenPath is the path as it was written, where that differs from what it means: the
+// router goes by that.
+func writtenPath(address *url.URL) string { return cmp.Or(address.RawPath, address.Path) }
+
+// methodsAt returns what the address can be asked with.
+func methodsAt(router chi.Router, address *url.URL) (methods []string) {
+	for _, method := range askable {
+		if router.Match(chi.NewRouteContext(), method, writtenPath(address)) {
 			methods = append(methods, method)
 		}
 	}
@@ -266,7 +292,7 @@ func (e *endpoint) authenticate(call *Call) error {
 // admit checks who asks, and whether they may.
 func (e *endpoint) admit(call *Call) error {
 	token, ok := bearer(call.Request.Header)
-	if !ok {
+	if !ok || holdsKey(call.URL.RawQuery) {
 		return auth.Unauthorized()
 	}
 	if e.route.Access.operator {

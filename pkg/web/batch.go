@@ -56,6 +56,10 @@ type result struct {
 	Members jsontext.Value `json:",embed"`
 }
 
+// maxElementDetails is how many issues the answer lists of one element, so that a batch
+// of nothing but mistakes has an answer about as long as that of one that is accepted.
+const maxElementDetails = 10
+
 // refusal is an error within the answer to a batch, which has one request id for all.
 type refusal struct {
 	Code    string         `json:"code"`
@@ -74,6 +78,7 @@ func (c *Call) Results(n int, answer func(i int) (Answer, error)) (Answer, error
 		a, err := answer(i)
 		if err != nil {
 			f, status := explain(err)
+			f = f.First(maxElementDetails)
 			if a = (Answer{Status: status, Body: refusal{f.Code, f.Message, f.Details}}); status >= 500 && !c.Left(err) {
 				failed++
 				failure = cmp.Or(failure, err)

@@ -170,3 +170,21 @@ func TestABatchWhoseListIsNotDocumentedIsOurMistake(t *testing.T) {
 		}
 	}
 }
+
+func TestOfOneElementAFewIssuesAreListed(t *testing.T) {
+	s := newShop(t)
+	var members []string
+	for i := range 50 {
+		members = append(members, fmt.Sprintf(`"%d":0,"%d":0`, i, i)) // each given twice
+	}
+	element := `{"name":"a",` + strings.Join(members, ",") + `}`
+	a := s.call("POST", "/api/v1/things", element)
+	if alone := a.refused("alone", 400, "invalid_body"); len(alone["details"].([]any)) != 100 {
+		t.Errorf("alone it has %v", alone["details"])
+	}
+	for _, r := range s.batch(`{"things":[` + element + `,{"name":"chair"}]}`)[:1] {
+		if details := r["details"].([]any); len(details) != 10 || r["message"] != "more than 10 fields are not valid; the first are listed" {
+			t.Errorf("%d issues, %v", len(details), r["message"])
+		}
+	}
+}

@@ -181,6 +181,20 @@ func bearer(header http.Header) (string, bool) {
 	return token, true
 }
 
+// holdsKey tells whether a key stands anywhere in a query, whatever the parameter is
+// called: addresses are logged, so that whoever sends one must learn of it.
+func holdsKey(query string) bool {
+	if text, err := url.QueryUnescape(query); err == nil {
+		query = text
+	}
+	for word := range strings.FieldsFuncSeq(query, func(r rune) bool { return strings.ContainsRune("=&; ", r) }) {
+		if _, ok := auth.Parse(word); ok {
+			return true
+		}
+	}
+	return false
+}
+
 // admitOperator compares digests, so that the time it takes tells nothing of the
 // token, not even its length.
 func admitOperator(token, want string) error {

@@ -255,3 +255,22 @@ func TestARouteWithoutADescribedBodyDoesNotStart(t *testing.T) {
 		}
 	}
 }
+
+func TestAKeyInTheQueryIsRefusedBesideAGoodOneToo(t *testing.T) {
+	s := newShop(t)
+	for _, path := range []string{"/api/v1/things", "/api/v1/others"} {
+		for _, query := range []string{
+			"api_key=" + s.key, "anything=" + s.key, "note=1&access_token=" + s.key, s.key, s.key + "=1", "a;key=" + s.key,
+			"authorization=Bearer+" + s.key, "authorization=Bearer%20" + s.key, "key=%70" + s.key[1:], "note=%zz&key=" + s.key,
+		} {
+			a := s.call("POST", path+"?"+query, `{"name":"chair"}`)
+			a.refused(path+"?"+query, 401, "unauthorized")
+		}
+	}
+	if s.handled.Load() != 0 {
+		t.Error("a handler was called")
+	}
+	if a := s.call("POST", "/api/v1/others?api_key=mine&key="+s.key[1:], `{"name":"chair"}`); a.status != 201 {
+		t.Errorf("what is no key: %d %s", a.status, a.body)
+	}
+}

@@ -86,6 +86,7 @@ func newLimitedShop(t *testing.T, limits Limits) *shop {
 			{Method: "POST", Pattern: "/api/v1/things/batch", Access: write, Batch: "things", Handle: s.makeMany},
 			{Method: "GET", Pattern: "/api/v1/things", Access: read, Handle: s.list},
 			{Method: "GET", Pattern: "/api/v1/others", Access: read, Handle: s.list},
+			{Method: "POST", Pattern: "/api/v1/others", Access: write, Lenient: true, Handle: s.make},
 			{Method: "GET", Pattern: "/api/v1/things/{thing_id}", Access: read, Handle: s.get},
 			{Method: "DELETE", Pattern: "/api/v1/things/{thing_id}", Access: write, Handle: s.drop},
 			{Method: "GET", Pattern: "/api/v1/things/{thing_id}/parts", Access: read, Handle: s.list},

@@ -32,7 +32,7 @@ var email = regexp.MustCompile("^[a-z0-9_][a-z0-9!#$%&'*+/=?^_`{|}~-]*" + `(\.[a
 	`@([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z]([a-z0-9-]{0,61}[a-z0-9])?$`)
 
 func readEmail(text string) (string, string) {
-	address := strings.ToLower(text)
+	address := lower(text)
 	switch at := strings.LastIndexByte(address, '@'); {
 	case len(address) > longestEmail:
 		return "", "an email has at most 77 characters"

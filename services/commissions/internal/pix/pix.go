@@ -44,6 +44,25 @@ func Parse(kind Type, text string) (Key, error) {
 	return Key{kind, canonical}, nil
 }
 
+// An ASCII letter of the other case is the same key. Other characters are never folded:
+// some, such as the sign of the kelvin, would become an ASCII letter, and the key another's.
+var (
+	lower = folder('A', 'Z', 'a')
+	upper = folder('a', 'z', 'A')
+)
+
+// folder moves the characters from first to last to where the others begin.
+func folder(first, last, others rune) func(text string) string {
+	return func(text string) string {
+		return strings.Map(func(r rune) rune {
+			if first <= r && r <= last {
+				return r - first + others
+			}
+			return r
+		}, text)
+	}
+}
+
 func refused(member, code, message string) error {
 	return fault.InvalidBody(fault.Detail{Path: "/" + member, Code: code, Message: message})
 }

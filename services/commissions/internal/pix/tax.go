@@ -30,7 +30,7 @@ func readCPF(text string) (string, string) {
 }
 
 func readCNPJ(text string) (string, string) {
-	number := strings.ToUpper(plainCNPJ.Replace(text))
+	number := upper(plainCNPJ.Replace(text))
 	if len(number) != cnpjLength || strings.Trim(number, digits+capitals) != "" || strings.Trim(number[cnpjLength-checked:], digits) != "" {
 		return "", "a cnpj has 12 digits or letters, and 2 digits"
 	}
