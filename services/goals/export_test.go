@@ -24,6 +24,15 @@ func Cursor(goal uuid.UUID, start time.Time, rank, position int64) string {
 	return *page.Body.(web.List[standing]).NextCursor
 }
 
+// StreamID is an id in a stream of some goal of the tenant.
+func (s *Service) StreamID(tenant uuid.UUID, horizon int64) string {
+	id, err := s.streamIDs.of(&goal{tenantID: tenant}, horizon)
+	if err != nil {
+		panic(err)
+	}
+	return id
+}
+
 // FillInStepsOf has goals filled by so many facts, or totals, at once.
 func (s *Service) FillInStepsOf(n int) { s.atOnce = n }
 

@@ -3,6 +3,7 @@ package goals_test
 import (
 	"bufio"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -297,7 +298,7 @@ func TestWhoComesAgainTooLateIsToldHowThingsStand(t *testing.T) {
 	if n := w.count("changes"); n != "0" {
 		t.Errorf("%s old changes remain", n)
 	}
-	for name, from := range map[string]string{"too old": first, "of the future": "9000000000000000000", "no id": "x", "below zero": "-1"} {
+	for name, from := range map[string]string{"too old": first, "a number": "1", "no id": "x", "changed": s.lastID[:len(s.lastID)-4] + "AAAA"} {
 		late := listen(t, url, shop, id, from).begun()
 		if late.state[partners[0].String()] != 1 {
 			t.Errorf("%s: it begins with %v", name, late.state)
@@ -309,6 +310,28 @@ func TestWhoComesAgainTooLateIsToldHowThingsStand(t *testing.T) {
 	}
 	w.publish(w.seal(sale(shop, partners[1], soon)))
 	s.until("what was counted while nothing was written down is told", func() bool { return s.state[partners[1].String()] == 1 })
+}
+
+func TestAnIDTellsNothingAndIsOfItsGoalAlone(t *testing.T) {
+	w := newWorld(t)
+	shop, other := w.tenant(), w.tenant()
+	url := w.replica()
+	id := w.goal(shop, "")
+	s := listen(t, url, shop, id, "").begun()
+	if raw, err := base64.RawURLEncoding.DecodeString(s.lastID); err != nil || len(raw) != 40 { // a key's name, a nonce, a horizon and a tag
+		t.Errorf("%s is %d bytes, %v", s.lastID, len(raw), err)
+	}
+	if one, another := w.serve().StreamID(shop.id, 81520), w.serve().StreamID(shop.id, 81520); one == another {
+		t.Errorf("it is %s twice, which shows that nobody has done anything meanwhile", one)
+	}
+	for name, late := range map[string]*stream{
+		"another goal's":   listen(t, url, shop, w.goal(shop, ""), s.lastID),
+		"another tenant's": listen(t, url, other, w.goal(other, ""), s.lastID),
+	} {
+		if event, _ := late.next(); event != "reset" {
+			t.Errorf("with %s id a stream begins with %q", name, event)
+		}
+	}
 }
 
 func TestATenantListensToSoManyStreamsAtOnce(t *testing.T) {
