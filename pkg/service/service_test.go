@@ -3,6 +3,8 @@ package service
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -27,6 +29,9 @@ func TestAServiceIsReadyAsLongAsItHasItsDatabase(t *testing.T) {
 		ready := deps.Ready(ctx)
 		if (len(ready.Reasons) == 0) != (ready.Status == "ready") {
 			t.Errorf("%s: reasons %q", ready.Status, ready.Reasons)
+		}
+		if strings.Contains(fmt.Sprint(ready.Reasons), "outbox") {
+			t.Errorf("%q: not every service has one", ready.Reasons)
 		}
 		return ready.Status
 	}
