@@ -65,6 +65,28 @@ func TestATraceGoesFromThePostToTheWebhook(t *testing.T) {
 	}
 }
 
+func TestATraceBeginsWithACallThatBringsNone(t *testing.T) {
+	t.Parallel()
+	p := stage.StartPlatform(t)
+	shop := stage.OpenShop(t, p)
+	stage.Books{Platform: p, Shop: shop}.Settle(t, map[string]stage.Receipt{"order-1": shop.Sell(t, "order-1")})
+	traces := map[string]bool{}
+	for _, place := range []struct{ service, query string }{
+		{"sales", "select traceparent from outbox where tenant_id = $1 and name = 'sale.recorded'"},
+		{"commissions", "select traceparent from outbox where tenant_id = $1 and name = 'commission.available'"},
+		{"webhooks", "select traceparent from events where tenant_id = $1 and name = 'commission.available'"},
+	} {
+		kept := p.Query(t, place.service, place.query, shop.TenantID)
+		if len(kept) != 1 || !strings.HasPrefix(kept[0], "00-") || !strings.HasSuffix(kept[0], "-00") {
+			t.Fatalf("%s: %q in %s", place.query, kept, place.service)
+		}
+		traces[strings.Split(kept[0], "-")[1]] = true
+	}
+	if len(traces) != 1 {
+		t.Errorf("one sale is told of in the traces %v", traces)
+	}
+}
+
 // spanCollector is where an OpenTelemetry exporter sends its spans.
 type spanCollector struct {
 	url string

@@ -79,9 +79,11 @@ func run(ctx context.Context, out io.Writer) (err error) {
 	}
 	defer func() { err = errors.Join(err, s.Stop()) }()
 	fmt.Fprintf(out, "Partilha answers at %s (data and logs in %s)\n", s.URL, c.DataDir)
-	if !c.Webhooks.AllowHTTP && c.Webhooks.AllowNets == "" && c.Webhooks.Ports == "" {
-		fmt.Fprintln(out, "Webhooks may go to http and any port on this machine, and otherwise only to public https addresses.")
+	otherwise := "only to public https addresses"
+	if c.Webhooks.AllowHTTP || c.Webhooks.AllowNets != "" || c.Webhooks.Ports != "" {
+		otherwise = "to where WEBHOOKS_… lets them"
 	}
+	fmt.Fprintf(out, "Webhooks may go to http and any port on this machine, and otherwise %s.\n", otherwise)
 
 	var tenant *demo.Tenant
 	if c.Demo != "off" {

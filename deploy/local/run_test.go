@@ -155,6 +155,7 @@ func TestItStaysUpUntilItIsInterruptedAndKeepsItsData(t *testing.T) {
 	t.Parallel()
 	data := newDataDir(t)
 	first := launch(t, "ADDR=127.0.0.1:0", "DATA_DIR="+data)
+	first.until(`Webhooks may go to http and any port on this machine, and otherwise only to public https addresses\.`)
 	url := first.until(`base URL +(\S+)`)[1]
 	token := first.until(`admin token +(\S+)`)[1]
 	key := first.until(`demo key +(\S+)`)[1]
@@ -175,7 +176,8 @@ func TestItStaysUpUntilItIsInterruptedAndKeepsItsData(t *testing.T) {
 		t.Errorf("Ctrl-C ended it with status %d:\n%s", code, first.output)
 	}
 
-	second := launch(t, "ADDR=127.0.0.1:0", "DATA_DIR="+data)
+	second := launch(t, "ADDR=127.0.0.1:0", "DATA_DIR="+data, "WEBHOOKS_ALLOW_NETS=203.0.113.7/32", "WEBHOOKS_PORTS=443,8443")
+	second.until(`Webhooks may go to http and any port on this machine, and otherwise to where WEBHOOKS_… lets them\.`)
 	again := second.until(`base URL +(\S+)`)[1]
 	if got := status(t, "GET", again+"/api/v1/sales", key); got != 200 {
 		t.Errorf("the key of the first start is answered %d by the second", got)

@@ -67,9 +67,6 @@ func (c Consumer) apply(ctx context.Context, pool *pgxpool.Pool, events []event.
 			return err
 		}
 		for i := range fresh {
-			if fresh[i].Traceparent == "" {
-				continue
-			}
 			spanContext, span := trace.Start(trace.Join(ctx, fresh[i].Traceparent), c.Name)
 			fresh[i].Traceparent = trace.Parent(spanContext)
 			defer span.End()

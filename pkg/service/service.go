@@ -45,7 +45,7 @@ func (d Deps) Ready(ctx context.Context) web.Readiness {
 		return web.Readiness{Status: "unavailable", Reasons: []string{"PostgreSQL cannot be reached"}}
 	}
 	if !d.Bus.Connected() {
-		return web.Readiness{Status: "degraded", Reasons: []string{"NATS cannot be reached; events wait in the outbox"}}
+		return web.Readiness{Status: "degraded", Reasons: []string{"NATS cannot be reached; events wait until it can"}}
 	}
 	return web.Readiness{Status: "ready"}
 }

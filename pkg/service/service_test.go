@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -29,6 +30,9 @@ func TestAServiceIsReadyAsLongAsItHasItsDatabase(t *testing.T) {
 		ready := deps.Ready(ctx)
 		if (len(ready.Reasons) == 0) != (ready.Status == "ready") {
 			t.Errorf("%s: reasons %q", ready.Status, ready.Reasons)
+		}
+		if strings.Contains(fmt.Sprint(ready.Reasons), "outbox") {
+			t.Errorf("%q: not every service has one", ready.Reasons)
 		}
 		return ready.Status
 	}

@@ -2,12 +2,15 @@
 // webhook that tells of it.
 //
 // Between processes a trace travels as a W3C `traceparent`: a column of the outbox
-// and a header on NATS. Where no exporter is configured nothing is recorded, and a
-// traceparent that came in is passed on unchanged.
+// and a header on NATS. Where no exporter is configured nothing is recorded: a
+// traceparent that came in is passed on unchanged, and where none came in a trace
+// begins that is marked as not sampled, so that all that one call causes is found.
 package trace
 
 import (
 	"context"
+	"encoding/binary"
+	"math/rand/v2"
 	"os"
 
 	"go.opentelemetry.io/otel"
@@ -45,9 +48,24 @@ func Export(ctx context.Context, service string) (stop func(context.Context) err
 	return provider.Shutdown, nil
 }
 
-// Start opens a span below the one that ctx carries.
+// Start opens a span below the one that ctx carries. What it returns carries a trace in
+// any case: where there was none, one begins.
 func Start(ctx context.Context, name string) (context.Context, oteltrace.Span) {
-	return otel.Tracer("partilha").Start(ctx, name)
+	ctx, span := otel.Tracer("partilha").Start(ctx, name)
+	if !span.SpanContext().IsValid() {
+		ctx = oteltrace.ContextWithSpanContext(ctx, unsampled())
+	}
+	return ctx, span
+}
+
+// unsampled begins a trace that nobody records. Its ids only tell it apart from others:
+// they need not be hard to guess.
+func unsampled() oteltrace.SpanContext {
+	var config oteltrace.SpanContextConfig
+	binary.BigEndian.PutUint64(config.TraceID[:8], rand.Uint64())
+	binary.BigEndian.PutUint64(config.TraceID[8:], rand.Uint64()|1) // neither id may be 0
+	binary.BigEndian.PutUint64(config.SpanID[:], rand.Uint64()|1)
+	return oteltrace.NewSpanContext(config)
 }
 
 // Join returns a context whose spans continue traceparent; an empty or malformed

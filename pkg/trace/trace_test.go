@@ -31,11 +31,25 @@ func TestWithoutAnExporterATraceparentIsPassedOnUnchanged(t *testing.T) {
 	}
 }
 
-func TestWithoutATraceThereIsNoTraceparent(t *testing.T) {
-	ctx, span := trace.Start(trace.Join(t.Context(), ""), "handle")
-	defer span.End()
-	if got := trace.Parent(ctx); got != "" {
-		t.Errorf("got %q", got)
+func TestWithoutATraceOneBeginsThatNobodyRecords(t *testing.T) {
+	seen := map[string]bool{}
+	for _, traceparent := range []string{"", "", "not a traceparent"} {
+		ctx, span := trace.Start(trace.Join(t.Context(), traceparent), "handle")
+		defer span.End()
+		begun := oteltrace.SpanContextFromContext(trace.Join(context.Background(), trace.Parent(ctx)))
+		if !begun.IsValid() || begun.IsSampled() || span.IsRecording() {
+			t.Errorf("after %q it carries %q", traceparent, trace.Parent(ctx))
+		}
+		if seen[begun.TraceID().String()] || seen[begun.SpanID().String()] {
+			t.Errorf("%s came before", trace.Parent(ctx))
+		}
+		seen[begun.TraceID().String()], seen[begun.SpanID().String()] = true, true
+
+		below, inner := trace.Start(ctx, "look")
+		defer inner.End()
+		if got := trace.Parent(below); got != trace.Parent(ctx) {
+			t.Errorf("%s becomes %s within", trace.Parent(ctx), got)
+		}
 	}
 }
 

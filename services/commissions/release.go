@@ -12,6 +12,7 @@ import (
 	"partilha.dev/pkg/event"
 	"partilha.dev/pkg/fault"
 	"partilha.dev/pkg/postgres"
+	"partilha.dev/pkg/trace"
 )
 
 const (
@@ -67,6 +68,8 @@ func (s *Service) release(ctx context.Context, past held, most int) (ended []hel
 		if err != nil || len(ended) == 0 {
 			return err
 		}
+		ctx, span := trace.Start(ctx, "release")
+		defer span.End()
 		partners, tenants, ids := make(map[partnerKey]bool), make([]uuid.UUID, len(ended)), make([]uuid.UUID, len(ended))
 		for i, h := range ended {
 			partners[h.partnerKey] = true
@@ -84,7 +87,7 @@ func (s *Service) release(ctx context.Context, past held, most int) (ended []hel
 		for i, c := range released {
 			books.free(books.of(c), movedRelease, c.ID, c.ID, pending, c.Amount-c.Reversed)
 			books.of(c).coverable(c.Amount - c.Reversed)
-			if told[i], err = tellReleased(c, books.now); err != nil {
+			if told[i], err = tellReleased(c, books.now, trace.Parent(ctx)); err != nil {
 				return err
 			}
 		}
@@ -152,10 +155,10 @@ func releaseCommissions(ctx context.Context, tx *postgres.Tx, tenants, ids []uui
 // reasonHoldEnded is why a commission is released.
 const reasonHoldEnded = "hold_ended"
 
-func tellReleased(c *ownedCommission, at time.Time) (event.Sealed, error) {
+func tellReleased(c *ownedCommission, at time.Time, traceparent string) (event.Sealed, error) {
 	return event.Seal(c.tenant, c.ID.String(), at, event.CommissionReleased{
 		CommissionID: c.ID, PartnerID: c.PartnerID, CampaignID: c.CampaignID, SourceSaleID: c.SourceSaleID,
 		Amount: c.Amount - c.Reversed, CommissionAmount: c.Amount, Reason: reasonHoldEnded,
 		AvailableAt: c.AvailableAt.Time, ReleasedAt: at,
-	}, "")
+	}, traceparent)
 }

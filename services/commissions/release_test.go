@@ -65,6 +65,9 @@ func TestAReleaseIsToldWithWhatRefundsHaveLeft(t *testing.T) {
 		d.Amount != 30_00 || d.CommissionAmount != 32_42 || d.Reason != "hold_ended" || !d.AvailableAt.Equal(f.now) || !d.ReleasedAt.Equal(f.now) {
 		t.Errorf("told %+v", told)
 	}
+	if told.Traceparent == "" {
+		t.Error("it is told without a trace")
+	}
 }
 
 func TestWhatWasTakenBackWhileItWasHeldIsNotReleased(t *testing.T) {

@@ -109,8 +109,37 @@ func TestProgressFollowsTheGoalsWindow(t *testing.T) {
 		w.assertTotals()
 	}
 	board := w.call(shop, "GET", "/api/v1/goals/"+id+"/progress", "")
-	if !strings.Contains(board.raw, `"period_start":"2026-03-01T00:00:00Z","period_end":"2026-02-10T12:00:00Z"`) {
-		t.Errorf("the period of a goal in all is not the one it was made with, up to its present end: %s", board.raw)
+	if !strings.Contains(board.raw, `"period_start":"2026-01-01T00:00:00Z","period_end":"2026-02-10T12:00:00Z"`) {
+		t.Errorf("the period of a goal in all is not its window: %s", board.raw)
+	}
+}
+
+func TestTheOnePeriodOfAGoalThatWasMovedIsThatOfItsSales(t *testing.T) {
+	w := newWorld(t)
+	shop := w.tenant()
+	w.run()
+	ana, bia := uuid.New(), uuid.New()
+	made := w.now().UTC().Truncate(time.Second)
+	moved, ends := made.AddDate(0, 0, -2).Format(time.RFC3339), made.AddDate(0, 0, 3).Format(time.RFC3339)
+	id := w.goal(shop, fmt.Sprintf(`"target":2,"starts_at":%q`, made.Format(time.RFC3339)))
+	w.sell(sale(shop, ana, made.AddDate(0, 0, -1)), sale(shop, ana, made), sale(shop, bia, made))
+	w.change(shop, id, fmt.Sprintf(`"starts_at":%q,"ends_at":%q`, moved, ends))
+
+	period := fmt.Sprintf(`"period_start":%q,"period_end":%q`, moved, ends)
+	for _, path := range []string{"/api/v1/goals/" + id + "/progress?period_start=" + moved, "/api/v1/goals/progress?partner_id=" + ana.String()} {
+		if a := w.call(shop, "GET", path, ""); !strings.Contains(a.raw, period) {
+			t.Errorf("%s answers %s, want %s", path, a.raw, period)
+		}
+	}
+	if board := w.board(shop, id, "?period_start="+made.Format(time.RFC3339)); board != "" {
+		t.Errorf("in a period that begins where the goal began at first stands %s", board)
+	}
+	if rows := w.pages(shop, "/api/v1/goals/"+id+"/progress", 1, func() {}); len(rows) != 2 {
+		t.Errorf("page by page there are %d rows, want 2", len(rows))
+	}
+	w.change(shop, id, fmt.Sprintf(`"starts_at":%q`, made.AddDate(0, 0, -3).Format(time.RFC3339)))
+	if told := w.reached(); len(told) != 1 || told[0].PeriodStart.Format(time.RFC3339) != moved || told[0].PeriodEnd.Format(time.RFC3339) != ends {
+		t.Errorf("told of %+v, want one, in the window of that time: %s", told, period)
 	}
 }
 

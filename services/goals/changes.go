@@ -20,7 +20,7 @@ import (
 //
 // Changes are read up to the horizon: the oldest transaction that is still under way.
 // All that are older have ended, and what they changed can be seen; so nothing that
-// commits late is passed over. The horizon is the id of an event in a stream.
+// commits late is passed over. The horizon, sealed, is the id of an event in a stream.
 
 // kept is for how long a goal is listened to after whoever listened last was heard of,
 // and for how long its changes are remembered.
@@ -150,7 +150,7 @@ func (s *Service) eachChange(ctx context.Context, g *goal, from, until int64, yi
 			return false, err
 		}
 		if more = len(rows) == changesAtOnce; more {
-			arguments["partner_id"], arguments["period_start"] = rows[len(rows)-1].PartnerID, rows[len(rows)-1].PeriodStart
+			arguments["partner_id"], arguments["period_start"] = rows[len(rows)-1].PartnerID, rows[len(rows)-1].start
 		}
 		if n == mostChanges && len(rows) > 0 {
 			return false, nil

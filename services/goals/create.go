@@ -69,7 +69,7 @@ func (r goalRequest) goal(tenant uuid.UUID, now time.Time) (*goal, error) {
 	}
 	g := &goal{
 		tenantID: tenant, id: id, name: r.Name, metric: r.Metric, target: r.Target.Centavos(), period: total,
-		campaignID: r.CampaignID, partnerIDs: distinct(r.PartnerIDs), timezone: defaultZone,
+		campaignID: r.CampaignID, partnerIDs: r.PartnerIDs, timezone: defaultZone,
 		reward: r.Reward, status: active, externalRef: r.ExternalRef, createdAt: now,
 	}
 	if r.Period != nil {
@@ -92,6 +92,14 @@ func (r goalRequest) goal(tenant uuid.UUID, now time.Time) (*goal, error) {
 		}
 		g.target /= hundredth
 	}
+	places := make(map[uuid.UUID]int, len(g.partnerIDs))
+	for i, partner := range g.partnerIDs { // the schema takes two spellings for two partners
+		if first, twice := places[partner]; twice {
+			issues = append(issues, fault.Detail{Path: fmt.Sprintf("/partner_ids/%d", i), Code: "not_allowed", Message: fmt.Sprintf("repeats item %d", first)})
+			continue
+		}
+		places[partner] = i
+	}
 	zone, err := zoneOf(g.timezone)
 	if err != nil {
 		issues = append(issues, fault.Detail{Path: "/timezone", Code: "not_allowed", Message: "must be the IANA name of a time zone, such as America/Sao_Paulo"})
@@ -113,19 +121,6 @@ func (r goalRequest) goal(tenant uuid.UUID, now time.Time) (*goal, error) {
 }
 
 var endsTooEarly = fault.Detail{Path: "/ends_at", Code: "too_small", Message: "must be later than starts_at"}
-
-// distinct returns the ids in their order, each once: two spellings of one id look
-// different to the schema.
-func distinct(ids []uuid.UUID) []uuid.UUID {
-	seen := make(map[uuid.UUID]bool, len(ids))
-	var kept []uuid.UUID
-	for _, id := range ids {
-		if !seen[id] {
-			seen[id], kept = true, append(kept, id)
-		}
-	}
-	return kept
-}
 
 // create stores the goal and has the past of its window counted. Where its external_ref
 // is known it makes nothing and returns what the first call was answered. Its error is a

@@ -40,8 +40,8 @@ func TestAGoalAnswersWhatWasAskedFor(t *testing.T) {
 	ana, bia := partners[1].String(), partners[0].String()
 
 	made := w.call(shop, "POST", "/api/v1/goals", fmt.Sprintf(`{"name":"Champion","metric":"sales_amount","target":10000.5,"period":"month",
-		"campaign_id":"019F60B5-3400-76B2-83C0-D5F35D1B11F9","partner_ids":[%q,%q,%q],"timezone":"Asia/Tokyo",
-		"starts_at":"2026-07-01T00:00:00-03:00","ends_at":"2027-01-01T00:00:00Z","reward_brl":250.75,"external_ref":"g"}`, ana, bia, strings.ToUpper(ana)))
+		"campaign_id":"019F60B5-3400-76B2-83C0-D5F35D1B11F9","partner_ids":[%q,%q],"timezone":"Asia/Tokyo",
+		"starts_at":"2026-07-01T00:00:00-03:00","ends_at":"2027-01-01T00:00:00Z","reward_brl":250.75,"external_ref":"g"}`, strings.ToUpper(ana), bia))
 
 	want := fmt.Sprintf(`{"goal_id":%q,"name":"Champion","metric":"sales_amount","target":10000.50,"period":"month",`+
 		`"campaign_id":"019f60b5-3400-76b2-83c0-d5f35d1b11f9","partner_ids":[%q,%q],"timezone":"Asia/Tokyo",`+

@@ -39,6 +39,7 @@ func TestABodyThatBreaksARuleIsRefusedWithItsPath(t *testing.T) {
 		{goalBody(`"starts_at":"2026-01-01"`), "/starts_at", "format"},
 		{goalBody(`"partner_ids":[]`), "/partner_ids", "too_short"},
 		{goalBody(`"partner_ids":["` + id + `","` + id + `"]`), "/partner_ids/1", "not_allowed"},
+		{goalBody(`"partner_ids":["` + id + `","` + strings.ToUpper(id) + `"]`), "/partner_ids/1", "not_allowed"},
 		{goalBody(`"partner_ids":["ana"]`), "/partner_ids/0", "format"},
 		{goalBody(`"campaign_id":"{` + id + `}"`), "/campaign_id", "format"},
 		{goalBody(`"reward_brl":0`), "/reward_brl", "too_small"},

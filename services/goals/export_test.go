@@ -27,6 +27,20 @@ func Cursor(goal uuid.UUID, start time.Time, rank, position int64) string {
 	return *page.Body.(web.List[standing]).NextCursor
 }
 
+// StreamID is an id for the horizon in a stream of the goal.
+func (s *Service) StreamID(tenant, id uuid.UUID, horizon int64) string {
+	sealed, err := s.streamIDs.of(&goal{tenantID: tenant, id: id}, horizon)
+	if err != nil {
+		panic(err)
+	}
+	return sealed
+}
+
+// Horizon is what an id stands for in a stream of the goal, or nil.
+func (s *Service) Horizon(tenant, id uuid.UUID, sealed string) *int64 {
+	return s.streamIDs.horizon(&goal{tenantID: tenant, id: id}, sealed)
+}
+
 // FillInStepsOf has goals filled by so many facts, or totals, at once.
 func (s *Service) FillInStepsOf(n int) { s.atOnce = n }
 

@@ -116,6 +116,8 @@ update goals set past_done = null, past_total = null, judged_partner = null, jud
 // judgePart finds who has come up to the target of the goal, which is settled, among its
 // next totals.
 func (s *Service) judgePart(ctx context.Context, tx *postgres.Tx, g *goal, most int) (next, error) {
+	ctx, span := trace.Start(ctx, "judge goal")
+	defer span.End()
 	c, err := newCalendar(g)
 	if err != nil {
 		return nothing, err

@@ -122,6 +122,9 @@ func TestNobodyReachesAGoalBeforeItsPastIsCounted(t *testing.T) {
 	if told := w.reached(); len(told) != 1 || told[0].PartnerID != bia || told[0].Progress.Value != 3 {
 		t.Errorf("told of %+v, want of Bia, who has three sales together with one that came meanwhile", told)
 	}
+	if begun := w.rows(`select traceparent from outbox where name = 'goal.reached'`); begun[0] == "" {
+		t.Error("what the past has brought about is told without a trace")
+	}
 	count(sale(shop, ana, w.now()))
 	if told := w.reached(); len(told) != 2 {
 		t.Errorf("told %d times, want Ana's third sale to count as well", len(told))

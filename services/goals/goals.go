@@ -58,9 +58,10 @@ type Service struct {
 	perTenant int // goals of one tenant that may be active
 
 	listeners *listeners
+	streamIDs streamIDs
 }
 
-// New wires the service and reads the keys that its database remembers. It starts
+// New wires the service and reads the keys that its database has. It starts
 // nothing.
 func New(ctx context.Context, config Config, deps service.Deps) (*Service, error) {
 	if config.PerTenant = cmp.Or(config.PerTenant, defaultPerTenant); config.PerTenant < 0 {
@@ -75,6 +76,9 @@ func New(ctx context.Context, config Config, deps service.Deps) (*Service, error
 	s.listeners = newListeners(s)
 	if s.keys, err = auth.NewCopy(ctx, deps.Pool, deps.Bus, deps.Log, deps.Now); err != nil {
 		return nil, fmt.Errorf("load keys: %w", err)
+	}
+	if s.streamIDs, err = newStreamIDs(ctx, deps.Pool); err != nil {
+		return nil, err
 	}
 	api, err := web.API{
 		Document: doc, Routes: s.routes(), Keys: s.keys,

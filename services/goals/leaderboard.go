@@ -59,7 +59,7 @@ func (at standing) possible() bool {
 
 // standing is where the row stands, which has been ranked.
 func (b progressBody) standing() standing {
-	return standing{b.GoalID, b.PeriodStart.UnixMicro(), b.Progress.Value, b.PartnerID, *b.Rank, b.position}
+	return standing{b.GoalID, b.start.UnixMicro(), b.Progress.Value, b.PartnerID, *b.Rank, b.position}
 }
 
 // listProgress answers GET /api/v1/goals/{goal_id}/progress, the best first.
@@ -98,6 +98,9 @@ func (s *Service) listProgress(call *web.Call) (web.Answer, error) {
 // the period that is asked for, which is the present one if none is. Its error is an
 // invalid_parameter where the cursor is of another leaderboard, or made up.
 func (g *goal) resume(page web.Page, start *time.Time, partner *uuid.UUID, now time.Time) (standing, error) {
+	if start != nil {
+		start = new(g.startOf(*start))
+	}
 	if page.Place == nil {
 		if start == nil {
 			present, err := g.presentSpan(now)

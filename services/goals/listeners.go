@@ -282,8 +282,12 @@ func (ls *listeners) changes(ctx context.Context, g *goal, from, until int64) (f
 		return nil, false, nil
 	}
 	if len(found) > 0 {
+		id, err := ls.service.idFrame(g, until)
+		if err != nil {
+			return nil, false, err
+		}
 		last := &found[len(found)-1]
-		last.frame = append(last.frame, idFrame(until)...)
+		last.frame = append(last.frame, id...)
 	}
 	return found, true, nil
 }

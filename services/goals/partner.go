@@ -75,7 +75,7 @@ join totals t on t.tenant_id = $1 and t.goal_id = asked.goal_id and t.partner_id
 // in their order.
 func (s *Service) progressOfPartner(ctx context.Context, tenant, partner uuid.UUID, goals []goal) ([]partnerProgress, error) {
 	all := make([]partnerProgress, len(goals))
-	ids, starts := make([]uuid.UUID, len(goals)), make([]time.Time, len(goals))
+	ids, spans, starts := make([]uuid.UUID, len(goals)), make([]span, len(goals)), make([]time.Time, len(goals))
 	now := s.deps.Now()
 	for i := range goals {
 		g := &goals[i]
@@ -83,7 +83,7 @@ func (s *Service) progressOfPartner(ctx context.Context, tenant, partner uuid.UU
 		if err != nil {
 			return nil, err
 		}
-		ids[i], starts[i] = g.id, present.start
+		ids[i], spans[i], starts[i] = g.id, present, present.start
 		all[i] = partnerProgress{g.name, g.metric, g.period, g.status, g.progressOf(partner, present)}
 	}
 	rows, err := s.deps.Pool.Query(ctx, progressOfPartnerQuery, tenant, partner, ids, starts)
@@ -95,7 +95,7 @@ func (s *Service) progressOfPartner(ctx context.Context, tenant, partner uuid.UU
 	var rank *int64
 	_, err = pgx.ForEachRow(rows, []any{&n, &progress, &reachedAt, &rank}, func() error {
 		row := &all[n-1]
-		row.measure(&goals[n-1], progress)
+		row.measure(&goals[n-1], spans[n-1], progress)
 		row.Reached, row.ReachedAt, row.Rank = reachedAt != nil, reachedAt, rank
 		return nil
 	})

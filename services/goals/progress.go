@@ -24,22 +24,40 @@ type progressBody struct {
 	ReachedAt   *time.Time     `json:"reached_at"`
 	Rank        *int64         `json:"rank"` // nil: not known
 
-	position int64 // on the leaderboard, where no two share one; from 1
+	start    time.Time // of the period, by which totals know it
+	position int64     // on the leaderboard, where no two share one; from 1
 }
 
 // progressOf is how a partner of whom nothing has counted yet stands in a period of the goal.
 func (g *goal) progressOf(partner uuid.UUID, in span) progressBody {
-	body := progressBody{GoalID: g.id, PartnerID: partner, PeriodStart: in.start, PeriodEnd: in.end}
-	body.measure(g, 0)
+	body := progressBody{GoalID: g.id, PartnerID: partner, start: in.start}
+	body.measure(g, in, 0)
 	return body
 }
 
-// measure holds progress against the goal, whose own end is that of a period in all.
-func (b *progressBody) measure(g *goal, progress int64) {
+// measure holds progress in a period against the goal.
+func (b *progressBody) measure(g *goal, in span, progress int64) {
 	b.Progress, b.Target, b.Percent = g.metric.quantity(progress), g.metric.quantity(g.target), percentOf(progress, g.target)
+	in = g.shown(in)
+	b.PeriodStart, b.PeriodEnd = in.start, in.end
+}
+
+// shown is one of the goal's periods as it is told of. That of a goal in all is the
+// goal's window: totals know it by the start that the goal was made with.
+func (g *goal) shown(in span) span {
 	if g.period == total {
-		b.PeriodEnd = g.endsAt
+		return span{g.startsAt, g.endsAt}
 	}
+	return in
+}
+
+// startOf is the start by which totals know the period that is shown to begin at start:
+// for another moment than that at which a goal in all begins, one that they do not know.
+func (g *goal) startOf(start time.Time) time.Time {
+	if g.period == total {
+		return g.origin.Add(start.Sub(g.startsAt))
+	}
+	return start
 }
 
 // progressColumns are of a total t and, where it has been reached, of its row r.
@@ -49,8 +67,9 @@ const progressColumns = `t.partner_id, t.period_start, t.period_end, t.progress,
 func (g *goal) scanProgress(row pgx.CollectableRow) (progressBody, error) {
 	body := progressBody{GoalID: g.id}
 	var progress int64
-	err := row.Scan(&body.PartnerID, &body.PeriodStart, &body.PeriodEnd, &progress, &body.ReachedAt, &body.Rank)
-	body.measure(g, progress)
+	var end *time.Time
+	err := row.Scan(&body.PartnerID, &body.start, &end, &progress, &body.ReachedAt, &body.Rank)
+	body.measure(g, span{body.start, end}, progress)
 	body.Reached = body.ReachedAt != nil
 	return body, err
 }

@@ -81,14 +81,14 @@ func (s *Service) reach(ctx context.Context, tx *postgres.Tx, arrivals []arrival
 }
 
 // seal makes the event that tells of the arrival. Its id follows from goal, partner
-// and period, so that there can be no second one.
+// and period, so that there can be no second one, also where the period has been moved.
 func (a arrival) seal(at time.Time) (event.Sealed, error) {
-	g := a.goal
+	g, shown := a.goal, a.goal.shown(a.span)
 	cause := fmt.Sprintf("%s %s %d", g.id, a.partnerID, a.span.start.UnixMicro())
 	return event.Seal(g.tenantID, cause, at, event.GoalReached{
 		GoalID: g.id, Name: g.name, PartnerID: a.partnerID, Metric: string(g.metric),
 		Target: g.metric.quantity(g.target), Progress: g.metric.quantity(a.progress),
-		PeriodStart: a.span.start, PeriodEnd: a.span.end, ReachedAt: at, Reward: g.reward,
+		PeriodStart: shown.start, PeriodEnd: shown.end, ReachedAt: at, Reward: g.reward,
 	}, a.traceparent)
 }
 

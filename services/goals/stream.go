@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"strconv"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -36,22 +35,12 @@ func (s *Service) streamProgress(call *web.Call) (web.Answer, error) {
 		Status: http.StatusOK,
 		Header: map[string]string{"Cache-Control": "no-store", "X-Accel-Buffering": "no"}, // the second is for proxies that would collect it
 		Stream: &web.Stream{Type: mediaEvents, Live: true, Write: func(to io.Writer) error {
-			return s.tell(call, g, lastEvent(call.Header), to)
+			return s.tell(call, g, s.streamIDs.horizon(g, call.Header.Get("Last-Event-ID")), to)
 		}},
 	}, nil
 }
 
-// lastEvent is the horizon that the caller has come to, or nil for one that begins anew.
-// What cannot be an id of ours is none.
-func lastEvent(header http.Header) *int64 {
-	id, err := strconv.ParseInt(header.Get("Last-Event-ID"), 10, 64)
-	if err != nil || id < 1 {
-		return nil
-	}
-	return &id
-}
-
-// tell writes what happens to the goal until the call is over.
+// tell writes what happens to the goal, from a horizon on or anew, until the call is over.
 func (s *Service) tell(call *web.Call, g *goal, from *int64, to io.Writer) error {
 	l := s.listeners.join(g, from)
 	defer s.listeners.leave(g, l)
@@ -69,7 +58,7 @@ func (s *Service) tell(call *web.Call, g *goal, from *int64, to io.Writer) error
 			}
 			err = s.deliver(call, s.listeners.present(g), n, to)
 		case <-beat.C:
-			err = writeBeat(to, s.listeners.heard(g, l))
+			err = s.writeBeat(to, g, s.listeners.heard(g, l))
 		}
 		if err != nil {
 			return err
@@ -104,7 +93,10 @@ func (s *Service) deliver(call *web.Call, g *goal, n news, to io.Writer) error {
 		case err != nil:
 			return err
 		case whole:
-			_, err = to.Write(idFrame(n.horizon))
+			frame, err := s.idFrame(g, n.horizon)
+			if err == nil {
+				_, err = to.Write(frame)
+			}
 			return err
 		}
 	}
@@ -133,7 +125,10 @@ func changedFrame(rows []progressBody) ([]byte, error) {
 }
 
 // idFrame says that everything before the horizon has been told.
-func idFrame(horizon int64) []byte { return fmt.Appendf(nil, "id: %d\n\n", horizon) }
+func (s *Service) idFrame(g *goal, horizon int64) ([]byte, error) {
+	id, err := s.streamIDs.of(g, horizon)
+	return fmt.Appendf(nil, "id: %s\n\n", id), err
+}
 
 // resetFrame is an event with the first page of the leaderboard as it is now, in place
 // of all that was told before.
@@ -150,16 +145,20 @@ func (s *Service) resetFrame(ctx context.Context, g *goal, horizon int64) ([]byt
 	if err != nil {
 		return nil, fmt.Errorf("write the leaderboard: %w", err)
 	}
-	return fmt.Appendf(nil, "id: %d\nevent: reset\ndata: %s\n\n", horizon, raw), nil
+	id, err := s.streamIDs.of(g, horizon)
+	return fmt.Appendf(nil, "id: %s\nevent: reset\ndata: %s\n\n", id, raw), err
 }
 
 // writeBeat shows that the stream lives, and moves its id on where nothing happens, so
 // that it can be resumed after a long silence.
-func writeBeat(to io.Writer, horizon int64) error {
-	beat := ": nothing new\n\n"
+func (s *Service) writeBeat(to io.Writer, g *goal, horizon int64) error {
+	beat := []byte("\n")
 	if horizon > 0 {
-		beat = fmt.Sprintf(": nothing new\nid: %d\n\n", horizon)
+		var err error
+		if beat, err = s.idFrame(g, horizon); err != nil {
+			return err
+		}
 	}
-	_, err := io.WriteString(to, beat)
+	_, err := fmt.Fprintf(to, ": nothing new\n%s", beat)
 	return err
 }

@@ -3,6 +3,7 @@ package goals_test
 import (
 	"bufio"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -298,7 +299,7 @@ func TestWhoComesAgainTooLateIsToldHowThingsStand(t *testing.T) {
 	if n := w.count("changes"); n != "0" {
 		t.Errorf("%s old changes remain", n)
 	}
-	for name, from := range map[string]string{"too old": first, "of the future": "9000000000000000000", "no id": "x", "below zero": "-1"} {
+	for name, from := range map[string]string{"too old": first, "a number": "1", "no id": "x", "changed": s.lastID[:len(s.lastID)-4] + "AAAA"} {
 		late := listen(t, url, shop, id, from).begun()
 		if late.state[partners[0].String()] != 1 {
 			t.Errorf("%s: it begins with %v", name, late.state)
@@ -357,6 +358,31 @@ func TestReplicasThatBeginToListenTakeTheGoalsInOneOrder(t *testing.T) {
 	}
 	if n := w.rows(`select count(since)::text from listened`)[0]; n != "2" {
 		t.Errorf("%s goals are listened to", n)
+	}
+}
+
+func TestAnIDTellsNothingAndIsOfItsGoalAlone(t *testing.T) {
+	w := newWorld(t)
+	shop, other := w.tenant(), w.tenant()
+	url := w.replica()
+	id := w.goal(shop, "")
+	s := listen(t, url, shop, id, "").begun()
+	if raw, err := base64.RawURLEncoding.DecodeString(s.lastID); err != nil || len(raw) != 40 { // a key's name, a nonce, a horizon and a tag
+		t.Errorf("%s is %d bytes, %v", s.lastID, len(raw), err)
+	}
+	service, goal := w.serve(), uuid.New()
+	sealed := service.StreamID(shop.id, goal, 81520)
+	if again := service.StreamID(shop.id, goal, 81520); again == sealed {
+		t.Errorf("it is %s twice, which shows that nobody has done anything meanwhile", again)
+	}
+	if at := service.Horizon(shop.id, goal, sealed); at == nil || *at != 81520 {
+		t.Errorf("for its own goal it stands for %v", at)
+	}
+	if at := service.Horizon(shop.id, uuid.New(), sealed); at != nil {
+		t.Errorf("for another goal it stands for %d", *at)
+	}
+	if at := service.Horizon(other.id, goal, sealed); at != nil {
+		t.Errorf("for another tenant it stands for %d", *at)
 	}
 }
 

@@ -63,7 +63,7 @@ const (
 	failedTimeout  failure = "timeout"  // no response head in time, whatever took so long
 	failedStatus   failure = "status"   // a whole response head, but not a 2xx
 	failedReset    failure = "reset"    // the connection ended before a valid response head
-	failedRedirect failure = "redirect" // a 3xx, which is not followed
+	failedRedirect failure = "redirect" // a 3xx that points elsewhere, which is not followed
 )
 
 // outcome is what became of one attempt.
@@ -156,7 +156,7 @@ func (s *sender) send(ctx context.Context, r request) outcome {
 	switch {
 	case response.StatusCode >= 200 && response.StatusCode < 300:
 		result.Delivered = true
-	case response.StatusCode >= 300 && response.StatusCode < 400:
+	case response.StatusCode >= 300 && response.StatusCode < 400 && response.Header.Get("Location") != "":
 		result.Error = failedRedirect
 	default:
 		result.Error = failedStatus

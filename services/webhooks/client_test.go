@@ -74,7 +74,7 @@ func TestOptedHeadersRideAlongAndCannotReplaceTheFixedOnes(t *testing.T) {
 func TestEveryStatusHasItsOutcome(t *testing.T) {
 	for status, why := range map[int]failure{
 		200: "", 201: "", 204: "", 299: "",
-		300: failedRedirect, 304: failedRedirect, 399: failedRedirect,
+		300: failedStatus, 304: failedStatus, 399: failedStatus, // which point nowhere
 		400: failedStatus, 401: failedStatus, 404: failedStatus, 410: failedStatus, 429: failedStatus,
 		500: failedStatus, 503: failedStatus, 600: failedStatus,
 	} {
@@ -97,7 +97,7 @@ func TestInformationalResponsesAreNotTheAnswer(t *testing.T) {
 }
 
 func TestRedirectsAreNotFollowed(t *testing.T) {
-	for _, status := range []int{301, 302, 303, 307, 308} {
+	for _, status := range []int{300, 301, 302, 303, 307, 308, 399} {
 		t.Run(fmt.Sprint(status), func(t *testing.T) {
 			elsewhere, port := listen(t, "127.0.0.1", 0)
 			r := receive(t, answering(fmt.Sprintf("HTTP/1.1 %d Moved\r\nLocation: http://127.0.0.1:%d/\r\nContent-Length: 5\r\n\r\nmoved", status, port)))

@@ -57,7 +57,7 @@ func TestANewSecretSignsAtOnceAndTheOldOneBesideItUntilItsOverlapEnds(t *testing
 	}
 
 	mustSign(next(), created.Secret, "")
-	second, until := k.rotateTo(s, who, created.EndpointID, `{}`)
+	second, until := k.rotateTo(s, who, created.EndpointID, ``)
 	if until == nil || time.Until(*until) < 23*time.Hour || time.Until(*until) > 25*time.Hour {
 		t.Errorf("the first secret signs until %v, want for a day", until)
 	}
@@ -105,7 +105,7 @@ func TestARotationThatIsNotValidReplacesNothing(t *testing.T) {
 	s := k.service(lenient)
 	id := k.register(s, who, "https://example.com/", "*").EndpointID
 	before := k.count("select hashtext(secret::text) from endpoints")
-	for _, body := range []string{`null`, ``, `{"overlap_seconds":-1}`, `{"overlap_seconds":604801}`, `{"overlap_seconds":1.5}`, `{"overlap_seconds":"60"}`, `{"secret":"mine"}`} {
+	for _, body := range []string{`null`, `{"overlap_seconds":-1}`, `{"overlap_seconds":604801}`, `{"overlap_seconds":1.5}`, `{"overlap_seconds":"60"}`, `{"secret":"mine"}`} {
 		k.ask(s, who, "POST", endpointsPath+"/"+id+"/rotate-secret", body).refused(400, "invalid_body")
 	}
 	if after := k.count("select hashtext(secret::text) from endpoints"); after != before {
