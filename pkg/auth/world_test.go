@@ -22,7 +22,7 @@ import (
 func TestMain(m *testing.M) { testkit.Main(m) }
 
 // patience is for what must happen, where the time that it takes is not the promise.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // clock stands still until it is moved.
 type clock struct {

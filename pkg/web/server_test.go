@@ -16,7 +16,7 @@ import (
 )
 
 // patience is for what must happen, where the time that it takes is not the promise.
-const patience = 30 * time.Second
+const patience = time.Minute
 
 // server is Serve on a real listener.
 type server struct {

@@ -91,7 +91,7 @@ func TestAKeyEndsWhenItExpiresOrIsRevoked(t *testing.T) {
 	})
 	made := f.post("/api/v1/api-keys", `{"name":"brief","expires_at":`+quoted(time.Now().Add(time.Second).Format(time.RFC3339Nano))+`}`).want(201)
 	brief := f.with(made.text("api_key"))
-	testkit.Eventually(t, 10*time.Second, "the key expires", func() bool { return brief.get("/api/v1/sales").StatusCode == 401 })
+	testkit.Eventually(t, soon, "the key expires", func() bool { return brief.get("/api/v1/sales").StatusCode == 401 })
 	brief.post("/api/v1/sales", f.sale("order-1")).refused(401, "unauthorized")
 
 	made = f.post("/api/v1/api-keys", `{"name":"revoked"}`).want(201)
@@ -116,7 +116,7 @@ func TestTheUseOfAKeyIsNoted(t *testing.T) {
 		t.Errorf("a refused call counts as a use at %v", used)
 	}
 	before := time.Now()
-	testkit.Eventually(t, 10*time.Second, "the use is noted", func() bool {
+	testkit.Eventually(t, soon, "the use is noted", func() bool {
 		f.with(made.text("api_key")).get("/api/v1/sales").want(200)
 		return f.listed(made.text("api_key_id"))["last_used_at"] != nil
 	})

@@ -8,7 +8,6 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"partilha.dev/pkg/fault"
 	"partilha.dev/pkg/testkit"
@@ -110,7 +109,7 @@ func TestWhatABatchSubmitsTogetherIsCommittedTogether(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	submitted := make(chan []outcome, 1)
 	go func() { submitted <- r.submitAll(t.Context(), entries) }()
-	testkit.Eventually(t, 10*time.Second, "the entries wait together", func() bool { return len(r.batched) == n })
+	testkit.Eventually(t, soon, "the entries wait together", func() bool { return len(r.batched) == n })
 	done := make(chan error, 1)
 	go func() { done <- r.run(ctx) }()
 	for i, o := range <-submitted {

@@ -6,7 +6,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"partilha.dev/pkg/testkit"
 )
@@ -59,7 +58,7 @@ func TestAKillOfTheDatabaseLosesNothingThatWasAcknowledged(t *testing.T) {
 	for range kills {
 		for i, kind := range kinds {
 			until := acknowledged[i].Load() + betweenKills
-			testkit.Eventually(t, 30*time.Second, kind.table+" are acknowledged", func() bool { return acknowledged[i].Load() >= until })
+			testkit.Eventually(t, soon, kind.table+" are acknowledged", func() bool { return acknowledged[i].Load() >= until })
 		}
 		if err := server.Kill(); err != nil {
 			t.Error(err)

@@ -85,7 +85,7 @@ func submitTogether(t *testing.T, r *recorder, submissions ...*submission) {
 			s.ctx = t.Context()
 		}
 		answered.Go(func() { s.outcome, s.err = r.submit(s.ctx, s.entry) })
-		testkit.Eventually(t, 10*time.Second, "the entry waits", func() bool { return len(r.queue) == i+1 })
+		testkit.Eventually(t, soon, "the entry waits", func() bool { return len(r.queue) == i+1 })
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
