@@ -43,8 +43,8 @@ func Reach(ctx context.Context, pool *pgxpool.Pool) error {
 func reach(ctx context.Context, pool *pgxpool.Pool) error {
 	free, cancel := context.WithTimeout(ctx, freeWithin)
 	defer cancel()
-	if pool.Ping(free) == nil {
-		return nil
+	if err := pool.Ping(free); !errors.Is(err, context.DeadlineExceeded) {
+		return err
 	}
 	conn, err := pgx.ConnectConfig(ctx, pool.Config().ConnConfig)
 	var pg *pgconn.PgError
