@@ -13,7 +13,7 @@ import (
 // tenantless are the statements that speak of no tenant, and why they need not.
 var tenantless = map[string]string{
 	"commissions.earnedQuery":       "counts a minute of all tenants",
-	"goals.silenceStatement":        "forgets whatever nobody listens to any more",
+	"goals.streamKeyQuery":          "reads the one key under which all ids of streams are sealed",
 	"webhooks.keptQuery":            "counts a minute of all tenants",
 	"webhooks.muteStatement":        "is for the whole of a restored database",
 	"webhooks.stopReplaysStatement": "is for the whole of a restored database",

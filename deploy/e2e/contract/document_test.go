@@ -251,7 +251,7 @@ func (o *operation) checkBody(status int, body []byte) error {
 }
 
 // eventPattern is what a stream of events is: blocks of lines, each with data of JSON.
-var eventPattern = regexp.MustCompile(`^((id: \d+\n)?event: [a-z]+\ndata: \{.*\}\n\n)+$`)
+var eventPattern = regexp.MustCompile(`^((id: [\w-]+\n)?event: [a-z]+\ndata: \{.*\}\n\n)+$`)
 
 // fragment writes a pointer as part of a URL.
 func fragment(pointer string) string {
