@@ -71,13 +71,25 @@ func startOn(t *testing.T, database, natsURL string) *fixture {
 func startOnOwnServer(t *testing.T) (*fixture, *pgserver.Server) {
 	t.Helper()
 	server := testkit.Postgres(t)
+	return startOnServer(t, server), server
+}
+
+// startWithStandby runs a service on a primary whose commits wait for its standby.
+func startWithStandby(t *testing.T) (f *fixture, standby *pgserver.Server) {
+	t.Helper()
+	primary, standby := testkit.PostgresPair(t)
+	return startOnServer(t, primary), standby
+}
+
+func startOnServer(t *testing.T, server *pgserver.Server) *fixture {
+	t.Helper()
 	if err := server.CreateDatabase(t.Context(), "sales"); err != nil {
 		t.Fatal(err)
 	}
 	if err := postgres.Migrate(t.Context(), server.URL("sales"), Migrations...); err != nil {
 		t.Fatal(err)
 	}
-	return startOn(t, server.URL("sales"), nowhere), server
+	return startOn(t, server.URL("sales"), nowhere)
 }
 
 // replica is the same tenant at another instance of the service on the same database.

@@ -9,7 +9,6 @@ import (
 	"github.com/google/uuid"
 
 	"partilha.dev/pkg/money"
-	"partilha.dev/pkg/postgres"
 	"partilha.dev/pkg/testkit"
 )
 
@@ -195,14 +194,7 @@ func TestRandomPartsOfASaleTakeBackExactlyItsCommission(t *testing.T) {
 // which there is not locks no row, and has to wait as well.
 func TestARepeatedRefundOfNoSaleAcknowledgesNothingThatTheStandbyLacks(t *testing.T) {
 	t.Parallel()
-	primary, standby := testkit.PostgresPair(t)
-	if err := primary.CreateDatabase(t.Context(), "sales"); err != nil {
-		t.Fatal(err)
-	}
-	if err := postgres.Migrate(t.Context(), primary.URL("sales"), Migrations...); err != nil {
-		t.Fatal(err)
-	}
-	f := startOn(t, primary.URL("sales"), nowhere)
+	f, standby := startWithStandby(t)
 	_, refunds := f.sell("order-1")
 	f.post(refunds, refundOf("return-1", "1")).want(201)
 	if err := standby.Kill(); err != nil {

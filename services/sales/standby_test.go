@@ -1,22 +1,10 @@
 package sales
 
-import (
-	"testing"
-
-	"partilha.dev/pkg/postgres"
-	"partilha.dev/pkg/testkit"
-)
+import "testing"
 
 func TestTheUseOfAKeyDoesNotWaitForTheStandby(t *testing.T) {
 	t.Parallel()
-	primary, standby := testkit.PostgresPair(t)
-	if err := primary.CreateDatabase(t.Context(), "sales"); err != nil {
-		t.Fatal(err)
-	}
-	if err := postgres.Migrate(t.Context(), primary.URL("sales"), Migrations...); err != nil {
-		t.Fatal(err)
-	}
-	f := startOn(t, primary.URL("sales"), nowhere)
+	f, standby := startWithStandby(t)
 	key := f.admin("POST", "/admin/v1/tenants/"+f.tenant+"/api-keys", `{"name":"unused"}`).want(201).text("api_key")
 	if err := standby.Kill(); err != nil {
 		t.Fatal(err)

@@ -18,15 +18,8 @@ where tenant_id = $1 and endpoint_id = $2 and replay_id = $3`
 // has queued by then is sent all the same, and it can still be read. One that has ended
 // stays as it is.
 func (s *Service) cancelReplay(call *web.Call) (web.Answer, error) {
-	endpointID, err := call.PathID("endpoint_id")
+	endpointID, id, err := s.replayAt(call)
 	if err != nil {
-		return web.Answer{}, err
-	}
-	id, err := call.PathID("replay_id")
-	if err != nil {
-		return web.Answer{}, err
-	}
-	if _, err := endpointIn(call.Context(), s.deps.Pool, call.Tenant(), endpointID); err != nil {
 		return web.Answer{}, err
 	}
 	done, err := s.deps.Pool.Exec(call.Context(), cancelReplayStatement, call.Tenant(), endpointID, id, s.deps.Now())

@@ -244,18 +244,23 @@ const getReplayQuery = `
 select ` + replayColumns + ` from replays
 where tenant_id = $1 and endpoint_id = $2 and replay_id = $3`
 
-// getReplay answers one replay of an endpoint as it is now. Where the endpoint is
+// replayAt reads which replay of which endpoint an address names. Where the endpoint is
 // deleted, or not the tenant's, it is not found.
+func (s *Service) replayAt(call *web.Call) (endpointID, id uuid.UUID, err error) {
+	if endpointID, err = call.PathID("endpoint_id"); err != nil {
+		return endpointID, id, err
+	}
+	if id, err = call.PathID("replay_id"); err != nil {
+		return endpointID, id, err
+	}
+	_, err = endpointIn(call.Context(), s.deps.Pool, call.Tenant(), endpointID)
+	return endpointID, id, err
+}
+
+// getReplay answers one replay of an endpoint as it is now.
 func (s *Service) getReplay(call *web.Call) (web.Answer, error) {
-	endpointID, err := call.PathID("endpoint_id")
+	endpointID, id, err := s.replayAt(call)
 	if err != nil {
-		return web.Answer{}, err
-	}
-	id, err := call.PathID("replay_id")
-	if err != nil {
-		return web.Answer{}, err
-	}
-	if _, err := endpointIn(call.Context(), s.deps.Pool, call.Tenant(), endpointID); err != nil {
 		return web.Answer{}, err
 	}
 	rows, err := s.deps.Pool.Query(call.Context(), getReplayQuery, call.Tenant(), endpointID, id)
